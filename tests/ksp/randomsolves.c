@@ -1,0 +1,682 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+static char help[] = "Solves between calls that change the solver, its matrix or its vectors, in an order that a seed chooses: with a Gallop matrix as with MATAIJ, by PETSc's methods or by Gallop's.\n\
+  -seed <k>: of the first sequence; a failure tells the seed and the calls before it\n\
+  -sequences <n>: how many\n\
+  -calls <n>: in each\n\
+  -list <name,...>: these calls, instead of drawn ones\n\
+  -show: what is called, before it is\n\n";
+
+#include "../galloptest.h"
+#include <petscksp.h>
+
+#define MOST 600 /* norms of a history */
+
+typedef struct {
+  Mat       A[2]; /* ours, and plain */
+  KSP       ksp[2];
+  PetscInt  n, bs, seed, draws, values; /* bs: rows of a block; values: seed of the entries */
+  PetscBool symmetric, device, hostvectors, transpose, jacobi, scaled; /* scaled: by a diagonal */
+  PetscInt  looks[2];
+  PetscInt  solves, converged;
+  char      history[4096];
+} Run;
+
+/* The same on all processes */
+static PetscReal Draw(Run *r)
+{
+  return TestRandom(r->seed, r->draws++, 3);
+}
+
+/* 0 to n - 1 */
+static PetscInt DrawInt(Run *r, PetscInt n)
+{
+  return PetscMin((PetscInt)((PetscReal)n * Draw(r)), n - 1);
+}
+
+static PetscErrorCode Note(Run *r, const char what[])
+{
+  PetscFunctionBegin;
+  PetscCall(PetscStrlcat(r->history, " ", sizeof(r->history)));
+  PetscCall(PetscStrlcat(r->history, what, sizeof(r->history)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the matrix: its rows, and columns, stay dominated by the diagonal, so that all methods converge soon ---- */
+
+static PetscScalar Entry(const Run *r, PetscInt i, PetscInt j)
+{
+  const PetscScalar v = TestValue(r->values, PetscMin(i, j), PetscMax(i, j)) * (PetscReal)0.5;
+
+  if (r->symmetric) return i < j ? v : PetscConj(v);
+  return i < j ? v : (PetscReal)0.25 * v;
+}
+
+/* Neighbours at a few distances, so that processes have ghost values of near and far ones; off changes the pattern */
+static PetscErrorCode Fill(Run *r, Mat M, PetscInt off)
+{
+  const PetscInt distances[] = {1, 2, 7 + off, 29};
+  PetscInt       rstart, rend;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetOwnershipRange(M, &rstart, &rend));
+  for (PetscInt i = rstart; i < rend; i++) {
+    PetscCall(MatSetValue(M, i, i, 4 + TestRandom(r->values, i, 1), INSERT_VALUES));
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(distances); k++) {
+      const PetscInt left = i - distances[k], right = i + distances[k];
+
+      if (left >= 0 && TestRandom(7 + off, left, i) < 0.8) PetscCall(MatSetValue(M, i, left, Entry(r, i, left), INSERT_VALUES));
+      if (right < r->n && TestRandom(7 + off, i, right) < 0.8) PetscCall(MatSetValue(M, i, right, Entry(r, i, right), INSERT_VALUES));
+    }
+  }
+  PetscCall(MatAssemblyBegin(M, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(M, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Create(Run *r, PetscInt off)
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatCreate(PETSC_COMM_WORLD, &r->A[k]));
+    PetscCall(MatSetSizes(r->A[k], PETSC_DECIDE, PETSC_DECIDE, r->n, r->n));
+    PetscCall(MatSetBlockSize(r->A[k], r->bs));
+    PetscCall(MatSetType(r->A[k], k ? MATAIJ : TestFormat("")));
+    PetscCall(MatSetFromOptions(r->A[k]));
+    PetscCall(MatSetUp(r->A[k]));
+    PetscCall(Fill(r, r->A[k], off));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc's point-block Jacobi points into the matrix that it was made of, and where it is reused does so after that is gone */
+static PetscErrorCode PointsIntoMatrix(Run *r, PetscBool *points)
+{
+  PC        pc;
+  PetscBool reuse;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetPC(r->ksp[1], &pc));
+  PetscCall(KSPGetReusePreconditioner(r->ksp[1], &reuse));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCPBJACOBI, points));
+  *points = (PetscBool)(*points && reuse);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode NewValues(Run *r)
+{
+  PetscFunctionBegin;
+  r->values += 100;
+  for (int k = 0; k < 2; k++) {
+    r->scaled = PETSC_FALSE;
+    PetscCall(MatZeroEntries(r->A[k]));
+    PetscCall(MatSetOption(r->A[k], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+    PetscCall(Fill(r, r->A[k], 0));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Scale(Run *r)
+{
+  const PetscReal factor = Draw(r) < 0.5 ? 2 : 0.5;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) PetscCall(MatScale(r->A[k], factor));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Shift(Run *r)
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) PetscCall(MatShift(r->A[k], 0.5));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* And back, the next time */
+static PetscErrorCode DiagonalScale(Run *r)
+{
+  Vec d;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(r->A[1], &d, NULL));
+  {
+    PetscScalar *a;
+    PetscInt     start, end;
+
+    PetscCall(VecGetOwnershipRange(d, &start, &end));
+    PetscCall(VecGetArrayWrite(d, &a));
+    for (PetscInt i = start; i < end; i++) a[i - start] = TestRandom(r->seed, i, 11) < 0.5 ? 1 : r->scaled ? 0.5 : 2;
+    PetscCall(VecRestoreArrayWrite(d, &a));
+  }
+  for (int k = 0; k < 2; k++) PetscCall(MatDiagonalScale(r->A[k], d, d));
+  r->scaled = PetscNot(r->scaled);
+  PetscCall(VecDestroy(&d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ZeroRowsColumns(Run *r)
+{
+  PetscMPIInt rank;
+  PetscInt    rows[3];
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  for (int k = 0; k < 3; k++) rows[k] = DrawInt(r, r->n);
+  for (int k = 0; k < 2; k++) PetscCall(MatZeroRowsColumns(r->A[k], rank ? 0 : 3, rows, 4.0, NULL, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* As a program does that assembles its matrix anew */
+static PetscErrorCode Replace(Run *r)
+{
+  const PetscInt off = DrawInt(r, 3);
+  PetscBool points;
+
+  PetscFunctionBegin;
+  PetscCall(PointsIntoMatrix(r, &points));
+  if (points) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < 2; k++) PetscCall(MatDestroy(&r->A[k]));
+  r->values += 100;
+  r->scaled = PETSC_FALSE;
+  PetscCall(Create(r, off));
+  for (int k = 0; k < 2; k++) PetscCall(KSPSetOperators(r->ksp[k], r->A[k], r->A[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Another preconditioning matrix than the operator, or the same again */
+static PetscErrorCode Operators(Run *r)
+{
+  const PetscBool other = (PetscBool)(Draw(r) < 0.6);
+  PetscBool points;
+
+  PetscFunctionBegin;
+  PetscCall(PointsIntoMatrix(r, &points));
+  if (points) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < 2; k++) {
+    Mat P;
+
+    if (other) {
+      PetscCall(MatDuplicate(r->A[k], MAT_COPY_VALUES, &P));
+      PetscCall(MatShift(P, 1.0));
+      PetscCall(KSPSetOperators(r->ksp[k], r->A[k], P));
+      PetscCall(MatDestroy(&P));
+    } else PetscCall(KSPSetOperators(r->ksp[k], r->A[k], r->A[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Another of our types or a plain one, or back, in place */
+static PetscErrorCode Convert(Run *r)
+{
+  const MatType types[] = {TestFormat(""), TestFormat(""), MATCSROVERLAP, MATHBP, MATAIJ, MATGALLOP};
+  const MatType type    = types[DrawInt(r, PETSC_STATIC_ARRAY_LENGTH(types))];
+  PetscBool points;
+
+  PetscFunctionBegin;
+  PetscCall(PointsIntoMatrix(r, &points));
+  if (points) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Note(r, type));
+  PetscCall(MatConvert(r->A[0], type, MAT_INPLACE_MATRIX, &r->A[0]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Bind(Run *r)
+{
+  PetscBool bound;
+
+  PetscFunctionBegin;
+  PetscCall(MatBoundToCPU(r->A[0], &bound));
+  PetscCall(MatBindToCPU(r->A[0], PetscNot(bound)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Vectors(Run *r)
+{
+  PetscFunctionBegin;
+  r->hostvectors = PetscNot(r->hostvectors);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the solver ---- */
+
+/* PETSc's LGMRES has nothing for it, and loses its memory */
+static PetscErrorCode Reset(Run *r)
+{
+  PetscBool lgmres;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)r->ksp[1], KSPLGMRES, &lgmres));
+  if (lgmres) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < 2; k++) {
+    PetscCall(KSPReset(r->ksp[k]));
+    PetscCall(KSPSetOperators(r->ksp[k], r->A[k], r->A[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Type(Run *r)
+{
+  static const char *const any[]       = {KSPBCGS, KSPGMRES, KSPFGMRES, KSPLGMRES, KSPRICHARDSON, KSPTFQMR};
+  static const char *const symmetric[] = {KSPCG, KSPCG, KSPCG, KSPPIPECG, KSPBCGS, KSPGMRES, KSPFGMRES, KSPLGMRES, KSPCHEBYSHEV, KSPRICHARDSON, KSPMINRES, KSPCR};
+  static const char *const own[][2]    = {{KSPCG, KSPGALLOPCG}, {KSPBCGS, KSPGALLOPBCGS}, {KSPGMRES, KSPGALLOPGMRES}, {KSPCHEBYSHEV, KSPGALLOPCHEBYSHEV}, {KSPRICHARDSON, KSPGALLOPRICHARDSON}};
+  const char              *type = r->symmetric ? symmetric[DrawInt(r, PETSC_STATIC_ARRAY_LENGTH(symmetric))] : any[DrawInt(r, PETSC_STATIC_ARRAY_LENGTH(any))], *ours = type;
+  const PetscBool          named = (PetscBool)(Draw(r) < 0.3);
+
+  PetscFunctionBegin;
+  for (size_t k = 0; named && k < PETSC_STATIC_ARRAY_LENGTH(own); k++)
+    if (!strcmp(type, own[k][0])) ours = own[k][1];
+  PetscCall(Note(r, ours));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(KSPSetType(r->ksp[k], KSPPREONLY)); /* the same type again would keep what it has */
+    PetscCall(KSPSetType(r->ksp[k], k ? type : ours));
+    PetscCall(KSPSetNormType(r->ksp[k], KSP_NORM_DEFAULT));
+    PetscCall(KSPSetPCSide(r->ksp[k], PC_SIDE_DEFAULT));
+    PetscCall(KSPSetFromOptions(r->ksp[k])); /* of the method */
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Preconditioner(Run *r)
+{
+  static const char *const types[] = {PCJACOBI, PCJACOBI, PCJACOBI, PCNONE, PCPBJACOBI, PCBJACOBI, PCSOR};
+  const char              *type = types[DrawInt(r, PETSC_STATIC_ARRAY_LENGTH(types))];
+  PC                       pc;
+
+  PetscFunctionBegin;
+  PetscCall(Note(r, type));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(KSPGetPC(r->ksp[k], &pc));
+    PetscCall(PCSetType(pc, type));
+    if (r->symmetric && !strcmp(type, PCSOR)) PetscCall(PCSORSetSymmetric(pc, SOR_LOCAL_SYMMETRIC_SWEEP));
+  }
+  r->jacobi = (PetscBool)(strcmp(type, PCNONE) != 0);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Tolerances(Run *r)
+{
+  const PetscReal rtol = Draw(r) < 0.5 ? (PetscReal)(sizeof(PetscReal) < 8 ? 1e-4 : 1e-8) : (PetscReal)1e-3;
+  const PetscInt  most = Draw(r) < 0.7 ? 300 : DrawInt(r, 6);
+  KSPNormType     type;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetNormType(r->ksp[1], &type));
+  for (int k = 0; k < 2; k++) PetscCall(KSPSetTolerances(r->ksp[k], rtol, PETSC_CURRENT, PETSC_CURRENT, type == KSP_NORM_NONE ? 6 : most));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of those that the method has */
+static PetscErrorCode SetNormType(Run *r)
+{
+  static const KSPNormType types[] = {KSP_NORM_DEFAULT, KSP_NORM_PRECONDITIONED, KSP_NORM_UNPRECONDITIONED, KSP_NORM_NATURAL, KSP_NORM_NONE};
+  const KSPNormType        type    = types[DrawInt(r, PETSC_STATIC_ARRAY_LENGTH(types))];
+  PetscBool                has;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)r->ksp[1], &has, KSPCG, KSPPIPECG, ""));
+  if (!has && type == KSP_NORM_NATURAL) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)r->ksp[1], &has, KSPCG, KSPPIPECG, KSPBCGS, KSPCHEBYSHEV, KSPRICHARDSON, ""));
+  if (!has && type != KSP_NORM_DEFAULT) PetscFunctionReturn(PETSC_SUCCESS);
+  if (type == KSP_NORM_NONE && r->n < 100) PetscFunctionReturn(PETSC_SUCCESS); /* six iterations would be too many */
+  PetscCall(Note(r, KSPNormTypes[type]));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(KSPSetNormType(r->ksp[k], type));
+    PetscCall(KSPSetPCSide(r->ksp[k], PC_SIDE_DEFAULT)); /* where this norm is */
+    if (type == KSP_NORM_NONE) PetscCall(KSPSetTolerances(r->ksp[k], PETSC_CURRENT, PETSC_CURRENT, PETSC_CURRENT, 6)); /* before there is nothing left to gain */
+  }
+  PetscCall(Reset(r)); /* PETSc's BiCGStab with the preconditioner on the right adds the last initial guess to results, also of solves that have none or the other side */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Guess(Run *r)
+{
+  PetscBool guess;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetInitialGuessNonzero(r->ksp[1], &guess));
+  for (int k = 0; k < 2; k++) PetscCall(KSPSetInitialGuessNonzero(r->ksp[k], PetscNot(guess)));
+  PetscCall(Reset(r)); /* as in SetNormType() */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Monitor(KSP ksp, PetscInt its, PetscReal rnorm, PetscCtx ctx)
+{
+  PetscFunctionBegin;
+  (void)ksp, (void)its, (void)rnorm;
+  ++*(PetscInt *)ctx;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetMonitor(Run *r)
+{
+  const PetscBool set = (PetscBool)(Draw(r) < 0.5);
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) {
+    PetscCall(KSPMonitorCancel(r->ksp[k]));
+    if (set) PetscCall(KSPMonitorSet(r->ksp[k], Monitor, &r->looks[k], NULL));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode History(Run *r)
+{
+  const PetscBool set = (PetscBool)(Draw(r) < 0.7);
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) PetscCall(KSPSetResidualHistory(r->ksp[k], NULL, set ? MOST : 0, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SingleReduction(Run *r)
+{
+  const PetscBool single = (PetscBool)(Draw(r) < 0.5);
+
+  PetscFunctionBegin;
+  if (PetscDefined(USE_COMPLEX)) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < 2; k++) PetscCall(KSPCGUseSingleReduction(r->ksp[k], single));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Restart(Run *r)
+{
+  const PetscInt restart = 2 + DrawInt(r, 30);
+  PetscBool      lgmres;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)r->ksp[1], KSPLGMRES, &lgmres));
+  if (lgmres) PetscFunctionReturn(PETSC_SUCCESS); /* as in Reset() */
+  for (int k = 0; k < 2; k++) PetscCall(KSPGMRESSetRestart(r->ksp[k], restart));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Reuse(Run *r)
+{
+  PetscBool reuse;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetReusePreconditioner(r->ksp[1], &reuse));
+  for (int k = 0; k < 2; k++) PetscCall(KSPSetReusePreconditioner(r->ksp[k], PetscNot(reuse)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Transposed(Run *r)
+{
+  PetscFunctionBegin;
+  r->transpose = PetscNot(r->transpose);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of ours alone */
+static PetscErrorCode Options(Run *r)
+{
+  static const char *const options[] = {"-ksp_gallop_fuse true", "-ksp_gallop_fuse true", "-ksp_gallop_fuse false", "-ksp_gallop_graph true", "-ksp_gallop_graph false"};
+  const char              *option = options[DrawInt(r, PETSC_STATIC_ARRAY_LENGTH(options))];
+
+  PetscFunctionBegin;
+  PetscCall(Note(r, option));
+  PetscCall(PetscOptionsInsertString(NULL, option));
+  PetscCall(KSPSetFromOptions(r->ksp[0]));
+  PetscCall(TestClearOptions(option));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Nothing(Run *r)
+{
+  PetscFunctionBegin;
+  (void)r;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+typedef struct {
+  const char *name;
+  PetscErrorCode (*call)(Run *);
+} Call;
+
+static const Call Calls[] = {
+  {"newvalues",       NewValues      },
+  {"scale",           Scale          },
+  {"shift",           Shift          },
+  {"diagonalscale",   DiagonalScale  },
+  {"zerorowscolumns", ZeroRowsColumns},
+  {"replace",         Replace        },
+  {"operators",       Operators      },
+  {"convert",         Convert        },
+  {"bind",            Bind           },
+  {"vectors",         Vectors        },
+  {"type",            Type           },
+  {"type",            Type           },
+  {"type",            Type           },
+  {"pc",              Preconditioner },
+  {"pc",              Preconditioner },
+  {"tolerances",      Tolerances     },
+  {"normtype",        SetNormType    },
+  {"guess",           Guess          },
+  {"monitor",         SetMonitor     },
+  {"history",         History        },
+  {"singlereduction", SingleReduction},
+  {"restart",         Restart        },
+  {"reuse",           Reuse          },
+  {"reset",           Reset          },
+  {"transpose",       Transposed     },
+  {"options",         Options        },
+  {"nothing",         Nothing        },
+};
+
+/* ---- solves ---- */
+
+/* PETSc estimates eigenvalues with random vectors, which the GPU draws otherwise */
+static PetscErrorCode SetEigenvalues(Run *r)
+{
+  PetscReal norm = 2;
+
+  PetscFunctionBegin;
+  if (!r->jacobi) PetscCall(MatNorm(r->A[1], NORM_INFINITY, &norm));
+  for (int k = 0; k < 2; k++) PetscCall(KSPChebyshevSetEigenvalues(r->ksp[k], norm, norm / 20));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Solve(Run *r)
+{
+  const PetscReal    tolerance = (PetscReal)(sizeof(PetscReal) < 8 ? 1e-2 : 1e-6);
+  Vec                b[2], x[2];
+  PetscInt           its[2], nhistory[2], looks[2] = {r->looks[0], r->looks[1]};
+  const PetscReal   *history[2];
+  KSPConvergedReason reason[2];
+  PetscReal          norm, error, rnorm[2];
+  PetscBool          chebyshev, richardson, transpose;
+  char               text[32];
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)r->ksp[1], KSPCHEBYSHEV, &chebyshev));
+  PetscCall(PetscObjectTypeCompare((PetscObject)r->ksp[1], KSPRICHARDSON, &richardson));
+  if (chebyshev) PetscCall(SetEigenvalues(r));
+  if (richardson) {
+    if (!r->jacobi) PetscCall(MatNorm(r->A[1], NORM_INFINITY, &norm));
+    for (int k = 0; k < 2; k++) PetscCall(KSPRichardsonSetScale(r->ksp[k], r->jacobi ? 0.8 : 1 / norm));
+  }
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)r->ksp[1], &transpose, KSPCG, KSPBCGS, KSPGMRES, KSPRICHARDSON, KSPCHEBYSHEV, ""));
+  transpose = (PetscBool)(transpose && r->transpose && !PetscDefined(USE_COMPLEX));
+  if (transpose) { /* not all have a transpose */
+    PC pc;
+
+    PetscCall(KSPGetPC(r->ksp[1], &pc));
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &transpose, PCJACOBI, PCNONE, PCPBJACOBI, ""));
+  }
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatCreateVecs(r->A[r->hostvectors ? 1 : k], &x[k], &b[k]));
+    PetscCall(TestSetVec(b[k], r->seed));
+    PetscCall(TestSetVec(x[k], r->seed + 1));
+    if (transpose) PetscCall(KSPSolveTranspose(r->ksp[k], b[k], x[k]));
+    else PetscCall(KSPSolve(r->ksp[k], b[k], x[k]));
+    PetscCall(KSPGetIterationNumber(r->ksp[k], &its[k]));
+    PetscCall(KSPGetConvergedReason(r->ksp[k], &reason[k]));
+    PetscCall(KSPGetResidualNorm(r->ksp[k], &rnorm[k]));
+    PetscCall(KSPGetResidualHistory(r->ksp[k], &history[k], &nhistory[k]));
+  }
+  PetscCall(PetscSNPrintf(text, sizeof(text), " %" PetscInt_FMT, its[1]));
+  PetscCall(PetscStrlcat(r->history, text, sizeof(r->history)));
+  /* sums in another order may put a norm on the other side of what it is to fall to */
+  TestCheck(PetscAbsInt(its[0] - its[1]) <= (sizeof(PetscReal) < 8 ? 1 + its[1] / 10 : 1), "%" PetscInt_FMT " iterations, not %" PetscInt_FMT, r->history, its[0], its[1]);
+  TestCheck(reason[0] == reason[1] || (reason[0] > 0 && reason[1] > 0) || its[0] != its[1], "%s, not %s", r->history, KSPConvergedReasons[reason[0]], KSPConvergedReasons[reason[1]]);
+  if (its[0] == its[1]) {
+    TestCheck(nhistory[0] == nhistory[1], "%" PetscInt_FMT " norms, not %" PetscInt_FMT, r->history, nhistory[0], nhistory[1]);
+    TestCheck(r->looks[0] - looks[0] == r->looks[1] - looks[1], "%" PetscInt_FMT " calls of the monitor, not %" PetscInt_FMT, r->history, r->looks[0] - looks[0], r->looks[1] - looks[1]);
+    for (PetscInt k = 0; k < nhistory[1]; k++)
+      TestCheck(PetscAbsReal(history[0][k] - history[1][k]) <= tolerance * PetscMax(1, history[1][0]), "norm %" PetscInt_FMT " is %g, not %g", r->history, k, (double)history[0][k], (double)history[1][k]);
+    TestCheck(PetscAbsReal(rnorm[0] - rnorm[1]) <= tolerance * PetscMax(1, rnorm[1]), "the last norm is %g, not %g", r->history, (double)rnorm[0], (double)rnorm[1]);
+  }
+  {
+    Vec                difference;
+    const PetscScalar *a;
+    PetscScalar       *d;
+    PetscInt           n;
+
+    PetscCall(VecDuplicate(x[1], &difference));
+    PetscCall(VecCopy(x[1], difference));
+    PetscCall(VecNorm(x[1], NORM_2, &norm));
+    PetscCall(VecGetLocalSize(x[1], &n));
+    PetscCall(VecGetArrayRead(x[0], &a));
+    PetscCall(VecGetArray(difference, &d));
+    for (PetscInt i = 0; i < n; i++) d[i] -= a[i];
+    PetscCall(VecRestoreArray(difference, &d));
+    PetscCall(VecRestoreArrayRead(x[0], &a));
+    PetscCall(VecNorm(difference, NORM_2, &error));
+    PetscCall(VecDestroy(&difference));
+  }
+  if (its[0] == its[1] || reason[1] > 0) {
+    PetscReal rtol;
+
+    PetscCall(KSPGetTolerances(r->ksp[1], &rtol, NULL, NULL, NULL));
+    TestCheck(error <= (its[0] == its[1] ? tolerance : PetscMax(tolerance, 100 * rtol)) * PetscMax(1, norm), "solutions differ by %g of %g", r->history, (double)error, (double)norm);
+  }
+  r->solves++;
+  r->converged += reason[1] > 0;
+  for (int k = 0; k < 2; k++) {
+    PetscCall(VecDestroy(&x[k]));
+    PetscCall(VecDestroy(&b[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- sequences ---- */
+
+/* An error of a call's own is told with what came before, as a difference is */
+static PetscErrorCode Do(Run *r, PetscErrorCode (*call)(Run *))
+{
+  const PetscErrorCode code = (*call)(r);
+
+  PetscFunctionBegin;
+  PetscCheck(!code, PETSC_COMM_SELF, code, "%s", r->history);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Find(const char *name, const Call **call)
+{
+  PetscBool same = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(Calls) && !same; k++) {
+    *call = &Calls[k];
+    PetscCall(PetscStrcmp(name, Calls[k].name, &same));
+  }
+  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-list: there is no call %s", name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Sequence(PetscInt seed, PetscInt calls, PetscBool device, PetscInt *solves, PetscInt *converged)
+{
+  static const PetscInt sizes[] = {1, 7, 45, 200, 500, 3000, 12000}, blocks[] = {1, 1, 2, 3};
+  char                 *list[25];
+  PetscInt              nlist = PETSC_STATIC_ARRAY_LENGTH(list);
+  PetscBool             show, listed;
+  Run                   r;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(&r, sizeof(r)));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-show", &show));
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-list", list, &nlist, &listed));
+  if (listed) calls = nlist;
+  r.seed = r.values = seed;
+  r.device          = device;
+  r.n               = sizes[DrawInt(&r, PETSC_STATIC_ARRAY_LENGTH(sizes))];
+  r.bs              = blocks[DrawInt(&r, PETSC_STATIC_ARRAY_LENGTH(blocks))];
+  r.n               = r.bs * PetscMax(1, r.n / r.bs);
+  r.symmetric       = (PetscBool)(Draw(&r) < 0.7);
+  r.jacobi          = PETSC_TRUE;
+  PetscCall(PetscSNPrintf(r.history, sizeof(r.history), "seed %" PetscInt_FMT ": %" PetscInt_FMT " rows, blocks of %" PetscInt_FMT ", %s", seed, r.n, r.bs, r.symmetric ? "symmetric:" : "not symmetric:"));
+  PetscCall(Create(&r, 0));
+  for (int k = 0; k < 2; k++) {
+    PC pc;
+
+    PetscCall(KSPCreate(PETSC_COMM_WORLD, &r.ksp[k]));
+    PetscCall(KSPSetOperators(r.ksp[k], r.A[k], r.A[k]));
+    PetscCall(KSPSetType(r.ksp[k], r.symmetric ? KSPCG : KSPBCGS));
+    PetscCall(KSPGetPC(r.ksp[k], &pc));
+    PetscCall(PCSetType(pc, PCJACOBI));
+    PetscCall(KSPSetTolerances(r.ksp[k], (PetscReal)(sizeof(PetscReal) < 8 ? 1e-4 : 1e-8), PETSC_CURRENT, PETSC_CURRENT, 300));
+    PetscCall(KSPSetFromOptions(r.ksp[k]));
+  }
+  for (PetscInt k = 0; k < calls; k++) {
+    const Call    *call = &Calls[DrawInt(&r, PETSC_STATIC_ARRAY_LENGTH(Calls))];
+    const PetscInt more = listed ? 1 : DrawInt(&r, 3);
+
+    if (listed) PetscCall(Find(list[k], &call));
+    PetscCall(Note(&r, call->name));
+    if (show) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s\n", r.history));
+    PetscCall(Do(&r, call->call));
+    for (PetscInt l = 0; l < more; l++) PetscCall(Do(&r, Solve));
+  }
+  PetscCall(Do(&r, Solve));
+  if (show) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s\n", r.history));
+  for (PetscInt k = 0; k < nlist && listed; k++) PetscCall(PetscFree(list[k]));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(KSPDestroy(&r.ksp[k]));
+    PetscCall(MatDestroy(&r.A[k]));
+  }
+  *solves += r.solves;
+  *converged += r.converged;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscInt  seed = 1, sequences = 20, calls = 25, solves = 0, converged = 0;
+  PetscBool device = PETSC_FALSE;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCall(PetscLogDefaultBegin());
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &seed, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-sequences", &sequences, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-calls", &calls, NULL));
+  PetscCall(TestHasDevice(&device));
+  for (PetscInt k = 0; k < sequences; k++)
+    if (TestInPart()) PetscCall(Sequence(seed + 1000 * k, calls, device, &solves, &converged));
+  TestCheck(2 * converged >= solves, "of %" PetscInt_FMT " solves %" PetscInt_FMT " converged", "solves", solves, converged);
+  if (solves >= 100) { /* of fewer it may be none */
+    static const char *const events[] = {"GallopCGFused", "GallopBCGSFused", "GallopGMRESFused", "GallopChebFused"};
+
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(events); k++) {
+      PetscInt count = 0;
+
+      PetscCall(TestEventCount(events[k], &count, NULL));
+      TestCheck(!device || count > 0, "no %s in %" PetscInt_FMT " solves", "fused solves", events[k], solves);
+    }
+  }
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  testset:
+    output_file: output/empty.out
+    nsize: {{1 2 3}}
+    test:
+      suffix: 1
+    test:
+      suffix: types
+      args: -format {{csroverlap fastload hbp gallop}} -sequences 6
+
+TEST*/
