@@ -73,11 +73,12 @@ PetscErrorCode MatEliminateZeros_MPIGallop(Mat A, PetscBool keep)
 /* PETSc marks ghost columns in a duplicate of its vector of ghost values, and takes it for zero, which nothing has made it while the matrix is bound to the CPU */
 PetscErrorCode MatZeroRowsColumns_MPIGallop(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diagonal, Vec x, Vec b)
 {
-  const PetscBool bound = A->boundtocpu;
-  Mat_Gallop     *g;
+  Mat_Gallop *g;
+  PetscBool   bound;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
+  bound = (PetscBool)(A->boundtocpu && g->deviceparent);
   if (bound) PetscCall(MatBindToCPU(A, PETSC_FALSE));
   PetscCall((*g->parent.zerorowscolumns)(A, n, rows, diagonal, x, b));
   if (bound) PetscCall(MatBindToCPU(A, PETSC_TRUE));
