@@ -166,9 +166,19 @@ static PetscErrorCode Check(PCType type, PetscBool variable)
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   if (!variable) PetscCall(Larger(pc, plain)); /* PETSc's PCVPBJACOBI does not take one */
-  /* vectors on the host, and once more after new values */
+  /* vectors on the host, and again after new values */
   PetscCall(VecDuplicate(xplain, &x));
   PetscCall(VecDuplicate(yplain, &y));
+  /* reused: the blocks are those of the values that the matrix had */
+  PetscCall(PCSetUp(pc));
+  PetscCall(PCSetUp(plain));
+  for (int k = 0; k < 2; k++) PetscCall(PCSetReusePreconditioner(k ? plain : pc, PETSC_TRUE));
+  PetscCall(MatScale(A, 2.0));
+  PetscCall(MatScale(R, 2.0));
+  PetscCall(PCSetUp(pc));
+  PetscCall(PCSetUp(plain));
+  for (int k = 0; k < 2; k++) PetscCall(Compare(pc, plain, (PetscBool)k, x, y, xplain, yplain, "host vectors, reused"));
+  for (int k = 0; k < 2; k++) PetscCall(PCSetReusePreconditioner(k ? plain : pc, PETSC_FALSE));
   for (int k = 0; k < 2; k++) {
     PetscCall(PCSetUp(pc));
     PetscCall(PCSetUp(plain));

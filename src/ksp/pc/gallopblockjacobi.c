@@ -3,7 +3,7 @@
   PCPBJACOBI and PCVPBJACOBI of Gallop matrices on the GPU, where those of MATAIJCUSPARSE are.
 
   PETSc 3.26 chooses their GPU code in the set-up, by the exact type name of the matrix. So the set-up sees the parent's name. That code takes vectors of the GPU only: a preconditioner that
-  gets vectors of the host is set up again there, and stays there.
+  gets vectors of the host is set up again there, and stays there. Where it is reused for a matrix that is not the one of its set-up any more, the vectors are copied instead.
 */
 
 #include <gallop/matgallopimpl.h>
@@ -23,17 +23,25 @@ static ParentPC parents[] = {
   {PCVPBJACOBI, NULL, NULL, NULL, NULL}
 };
 
-/* What belongs to one preconditioner: the functions of its GPU code, and whether it is to stay on the host */
+/* What belongs to one preconditioner: the functions of its GPU code, of which matrix its blocks are, vectors for those of the host, and whether it is to stay on the host */
 #define GALLOP_BLOCKJACOBI "GallopBlockJacobi"
 typedef struct {
   PetscErrorCode (*apply)(PC, Vec, Vec);
   PetscErrorCode (*applytranspose)(PC, Vec, Vec);
-  PetscBool host;
+  PetscObjectId    id;
+  PetscObjectState state;
+  Vec              ondevice[2];
+  PetscBool        host;
 } BlockJacobi;
 
 static PetscErrorCode BlockJacobiDestroy(PetscCtxRt ctx)
 {
-  return PetscFree(*(BlockJacobi **)ctx);
+  BlockJacobi *jacobi = *(BlockJacobi **)ctx;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&jacobi->ondevice[k]));
+  PetscCall(PetscFree(jacobi));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode GetParent(PC pc, ParentPC **parent)
@@ -59,44 +67,70 @@ static PetscErrorCode SetUpOnHost(PC pc, const ParentPC *parent)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the vectors of an application are on the GPU; else the preconditioner is set up on the host */
-static PetscErrorCode OnDevice(PC pc, BlockJacobi *jacobi, Vec x, Vec y, PetscBool *device)
+/* The matrix that there is now, by which another set-up gives the same blocks or not */
+static PetscErrorCode GetMatrix(PC pc, PetscObjectId *id, PetscObjectState *state)
 {
-  ParentPC *parent;
+  PetscFunctionBegin;
+  PetscCall(PetscObjectGetId((PetscObject)pc->pmat, id));
+  PetscCall(PetscObjectStateGet((PetscObject)pc->pmat, state));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ApplyToCopies(PC pc, BlockJacobi *jacobi, PetscErrorCode (*apply)(PC, Vec, Vec), Vec x, Vec y)
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) {
+    PetscInt n, N;
+
+    if (jacobi->ondevice[k]) continue;
+    PetscCall(VecGetLocalSize(x, &n));
+    PetscCall(VecGetSize(x, &N));
+    PetscCall(VecCreate(PetscObjectComm((PetscObject)pc), &jacobi->ondevice[k]));
+    PetscCall(VecSetSizes(jacobi->ondevice[k], n, N));
+    PetscCall(VecSetType(jacobi->ondevice[k], VECCUDA));
+  }
+  PetscCall(VecCopy(x, jacobi->ondevice[0]));
+  PetscCall((*apply)(pc, jacobi->ondevice[0], jacobi->ondevice[1]));
+  PetscCall(VecCopy(jacobi->ondevice[1], y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Apply(PC pc, PetscBool transpose, Vec x, Vec y)
+{
+  BlockJacobi     *jacobi;
+  ParentPC        *parent;
+  PetscObjectId    id;
+  PetscObjectState state;
+  PetscErrorCode (*apply)(PC, Vec, Vec);
 
   PetscFunctionBegin;
-  *device = (PetscBool)(GallopVecOnDevice(x) && GallopVecOnDevice(y));
-  if (*device) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectContainerQuery((PetscObject)pc, GALLOP_BLOCKJACOBI, &jacobi));
+  apply = transpose ? jacobi->applytranspose : jacobi->apply;
+  if (GallopVecOnDevice(x) && GallopVecOnDevice(y)) {
+    PetscCall((*apply)(pc, x, y));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(GetMatrix(pc, &id, &state));
+  if (id != jacobi->id || state != jacobi->state) {
+    PetscCall(ApplyToCopies(pc, jacobi, apply, x, y));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(GetParent(pc, &parent));
   jacobi->host = PETSC_TRUE;
   PetscCall(SetUpOnHost(pc, parent));
+  if (transpose) PetscUseTypeMethod(pc, applytranspose, x, y);
+  else PetscUseTypeMethod(pc, apply, x, y);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PCApply_GallopBlockJacobi(PC pc, Vec x, Vec y)
 {
-  BlockJacobi *jacobi;
-  PetscBool    device;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectContainerQuery((PetscObject)pc, GALLOP_BLOCKJACOBI, &jacobi));
-  PetscCall(OnDevice(pc, jacobi, x, y, &device));
-  if (device) PetscCall((*jacobi->apply)(pc, x, y));
-  else PetscUseTypeMethod(pc, apply, x, y);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Apply(pc, PETSC_FALSE, x, y);
 }
 
 static PetscErrorCode PCApplyTranspose_GallopBlockJacobi(PC pc, Vec x, Vec y)
 {
-  BlockJacobi *jacobi;
-  PetscBool    device;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectContainerQuery((PetscObject)pc, GALLOP_BLOCKJACOBI, &jacobi));
-  PetscCall(OnDevice(pc, jacobi, x, y, &device));
-  if (device) PetscCall((*jacobi->applytranspose)(pc, x, y));
-  else PetscUseTypeMethod(pc, applytranspose, x, y);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return Apply(pc, PETSC_TRUE, x, y);
 }
 
 static PetscErrorCode PCSetUp_GallopBlockJacobi(PC pc)
@@ -125,6 +159,7 @@ static PetscErrorCode PCSetUp_GallopBlockJacobi(PC pc)
   GallopLoanCall(&loan, (*parent->setup)(pc));
   jacobi->apply           = pc->ops->apply;
   jacobi->applytranspose  = pc->ops->applytranspose;
+  PetscCall(GetMatrix(pc, &jacobi->id, &jacobi->state));
   pc->ops->apply          = PCApply_GallopBlockJacobi;
   pc->ops->applytranspose = PCApplyTranspose_GallopBlockJacobi;
   PetscFunctionReturn(PETSC_SUCCESS);

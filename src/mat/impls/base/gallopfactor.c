@@ -85,15 +85,27 @@ static PetscErrorCode MatSolveTranspose_Gallop(Mat F, Vec b, Vec x)
     F->ops->slot = function; \
   }
 
+/* cuSPARSE's takes the values on the GPU, also of a matrix that has been bound to the CPU since it was factored first */
+static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info, PetscErrorCode (*numeric)(Mat, Mat, const MatFactorInfo *), Phases *phases)
+{
+  const PetscBool bound = A->boundtocpu;
+
+  PetscFunctionBegin;
+  if (bound) PetscCall(MatBindToCPU(A, PETSC_FALSE));
+  GallopCallByName(A, NULL, (*numeric)(F, A, info));
+  if (bound) PetscCall(MatBindToCPU(A, PETSC_TRUE));
+  TAKE(solve, MatSolve_Gallop, phases->solve)
+  TAKE(solvetranspose, MatSolveTranspose_Gallop, phases->solvetranspose)
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatLUFactorNumeric_Gallop(Mat F, Mat A, const MatFactorInfo *info)
 {
   Phases *phases;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectContainerQuery((PetscObject)F, GALLOP_FACTOR, &phases));
-  GallopCallByName(A, NULL, (*phases->lunumeric)(F, A, info));
-  TAKE(solve, MatSolve_Gallop, phases->solve)
-  TAKE(solvetranspose, MatSolveTranspose_Gallop, phases->solvetranspose)
+  PetscCall(Numeric(F, A, info, phases->lunumeric, phases));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -103,9 +115,7 @@ static PetscErrorCode MatCholeskyFactorNumeric_Gallop(Mat F, Mat A, const MatFac
 
   PetscFunctionBegin;
   PetscCall(PetscObjectContainerQuery((PetscObject)F, GALLOP_FACTOR, &phases));
-  GallopCallByName(A, NULL, (*phases->choleskynumeric)(F, A, info));
-  TAKE(solve, MatSolve_Gallop, phases->solve)
-  TAKE(solvetranspose, MatSolveTranspose_Gallop, phases->solvetranspose)
+  PetscCall(Numeric(F, A, info, phases->choleskynumeric, phases));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
