@@ -57,6 +57,10 @@ static inline PetscBool GallopVecOnDevice(Vec x)
   return (PetscBool)(x->ops->getarrayandmemtype != NULL);
 }
 
+/* On the GPU, and copied to and from there: for functions that take no vectors of the host */
+PETSC_INTERN PetscErrorCode GallopVecCreateOnDevice(Vec, Vec *);
+PETSC_INTERN PetscErrorCode GallopVecCopyEntries(Vec, Vec);
+
 PETSC_INTERN PetscErrorCode GallopTypesDestroy(void);
 PETSC_INTERN PetscErrorCode GallopTypeFind(const char[], GallopType *);
 PETSC_INTERN PetscErrorCode GallopTypeGetList(GallopType *);
@@ -233,6 +237,8 @@ PETSC_INTERN PetscErrorCode MatGallopShare(Mat_Gallop *, Mat_Gallop *);
 PETSC_INTERN void           MatGallopStatisticsAdd(MatGallopStatistics *, const MatGallopStatistics *);
 PETSC_INTERN PetscErrorCode MatGallopInstall(Mat);
 PETSC_INTERN PetscErrorCode MatGallopRetake(Mat);
+PETSC_INTERN PetscErrorCode MatGallopUnbind(Mat, PetscBool *);
+PETSC_INTERN PetscErrorCode MatGallopRebind(Mat, PetscBool);
 PETSC_INTERN PetscErrorCode MatGallopUninstall(Mat);
 PETSC_INTERN PetscErrorCode MatGallopAttach(Mat, GallopType);
 PETSC_INTERN PetscErrorCode MatGallopDetach(Mat);

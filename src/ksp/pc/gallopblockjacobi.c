@@ -23,25 +23,19 @@ static ParentPC parents[] = {
   {PCVPBJACOBI, NULL, NULL, NULL, NULL}
 };
 
-/* What belongs to one preconditioner: the functions of its GPU code, of which matrix its blocks are, vectors for those of the host, and whether it is to stay on the host */
+/* What belongs to one preconditioner: the functions of its GPU code, of which matrix its blocks are, and whether it is to stay on the host */
 #define GALLOP_BLOCKJACOBI "GallopBlockJacobi"
 typedef struct {
   PetscErrorCode (*apply)(PC, Vec, Vec);
   PetscErrorCode (*applytranspose)(PC, Vec, Vec);
   PetscObjectId    id;
   PetscObjectState state;
-  Vec              ondevice[2];
   PetscBool        host;
 } BlockJacobi;
 
 static PetscErrorCode BlockJacobiDestroy(PetscCtxRt ctx)
 {
-  BlockJacobi *jacobi = *(BlockJacobi **)ctx;
-
-  PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&jacobi->ondevice[k]));
-  PetscCall(PetscFree(jacobi));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return PetscFree(*(BlockJacobi **)ctx);
 }
 
 static PetscErrorCode GetParent(PC pc, ParentPC **parent)
@@ -76,22 +70,17 @@ static PetscErrorCode GetMatrix(PC pc, PetscObjectId *id, PetscObjectState *stat
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ApplyToCopies(PC pc, BlockJacobi *jacobi, PetscErrorCode (*apply)(PC, Vec, Vec), Vec x, Vec y)
+static PetscErrorCode ApplyToCopies(PC pc, PetscErrorCode (*apply)(PC, Vec, Vec), Vec x, Vec y)
 {
-  PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) {
-    PetscInt n, N;
+  Vec copy[2];
 
-    if (jacobi->ondevice[k]) continue;
-    PetscCall(VecGetLocalSize(x, &n));
-    PetscCall(VecGetSize(x, &N));
-    PetscCall(VecCreate(PetscObjectComm((PetscObject)pc), &jacobi->ondevice[k]));
-    PetscCall(VecSetSizes(jacobi->ondevice[k], n, N));
-    PetscCall(VecSetType(jacobi->ondevice[k], VECCUDA));
-  }
-  PetscCall(VecCopy(x, jacobi->ondevice[0]));
-  PetscCall((*apply)(pc, jacobi->ondevice[0], jacobi->ondevice[1]));
-  PetscCall(VecCopy(jacobi->ondevice[1], y));
+  PetscFunctionBegin;
+  PetscCall(GallopVecCreateOnDevice(x, &copy[0]));
+  PetscCall(GallopVecCreateOnDevice(y, &copy[1]));
+  PetscCall(GallopVecCopyEntries(x, copy[0]));
+  PetscCall((*apply)(pc, copy[0], copy[1]));
+  PetscCall(GallopVecCopyEntries(copy[1], y));
+  for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&copy[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -112,7 +101,7 @@ static PetscErrorCode Apply(PC pc, PetscBool transpose, Vec x, Vec y)
   }
   PetscCall(GetMatrix(pc, &id, &state));
   if (id != jacobi->id || state != jacobi->state) {
-    PetscCall(ApplyToCopies(pc, jacobi, apply, x, y));
+    PetscCall(ApplyToCopies(pc, apply, x, y));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(GetParent(pc, &parent));

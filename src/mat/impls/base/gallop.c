@@ -473,6 +473,25 @@ PetscErrorCode MatBindToCPU_Gallop(Mat A, PetscBool bind)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* MatGallopUnbind - Before a function that works on the GPU also while the matrix is bound to the CPU; MatGallopRebind() comes after it */
+PetscErrorCode MatGallopUnbind(Mat A, PetscBool *bound)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  *bound = (PetscBool)(GallopBoundToCPU(A) && (!g || g->deviceparent)); /* on the host all are */
+  if (*bound) PetscCall(MatBindToCPU(A, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGallopRebind(Mat A, PetscBool bound)
+{
+  PetscFunctionBegin;
+  if (bound) PetscCall(MatBindToCPU(A, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* MatCreate_<type>: the parent's creator, then the conversion in place */
 static PetscErrorCode MatCreate_Gallop(Mat A, const GallopFormat *format, MatType host, MatType device)
 {

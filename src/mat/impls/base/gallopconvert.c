@@ -144,8 +144,8 @@ static PetscErrorCode UnbindDuplicate(Mat A, Mat B)
   PetscBool mpi;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectHasFunction((PetscObject)B, "MatMPIAIJSetPreallocation_C", &mpi));
-  if (!mpi || !A->boundtocpu || B->boundtocpu) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)B, MATMPIAIJ, &mpi));
+  if (!mpi || !GallopBoundToCPU(A) || GallopBoundToCPU(B)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatBindToCPU(B, PETSC_TRUE));
   PetscCall(MatBindToCPU(B, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);

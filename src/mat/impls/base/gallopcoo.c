@@ -138,36 +138,36 @@ static PetscErrorCode MatSetValuesCOO_SeqGallop(Mat A, const PetscScalar v[], In
 /* PETSc's function makes new blocks, of the type that the matrix has then, and uses them: where that checks names, they are the parent's, and become ours behind it */
 static PetscErrorCode MatSetPreallocationCOO_MPIGallop(Mat A, PetscCount n, PetscInt i[], PetscInt j[])
 {
-  const PetscBool bound = A->boundtocpu; /* its functions are for the GPU, also while the matrix is bound to the CPU */
-  Mat_Gallop     *g;
-  GallopLoan      loan;
+  Mat_Gallop *g;
+  GallopLoan  loan;
+  PetscBool   bound;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  if (bound) PetscCall(MatBindToCPU(A, PETSC_FALSE));
+  PetscCall(MatGallopUnbind(A, &bound));
   PetscCall(GallopLoanBegin(&loan));
   if (GALLOP_NAMES_CHECKED) PetscCall(GallopLoanAdd(&loan, A));
   GallopLoanCall(&loan, (*g->setpreallocationcoo)(A, n, i, j));
   if (GALLOP_NAMES_CHECKED) PetscCall(MatGallopGetBlocks(A, NULL, NULL));
-  if (bound) PetscCall(MatBindToCPU(A, PETSC_TRUE));
+  PetscCall(MatGallopRebind(A, bound));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* PETSc's function takes it for granted that the blocks of a duplicate are on the GPU */
 static PetscErrorCode MatSetValuesCOO_MPIGallop(Mat A, const PetscScalar v[], InsertMode mode)
 {
-  const PetscBool bound = A->boundtocpu;
-  Mat_Gallop     *g;
-  Mat             blocks[2];
+  Mat_Gallop *g;
+  Mat         blocks[2];
+  PetscBool   bound;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  if (bound) PetscCall(MatBindToCPU(A, PETSC_FALSE));
+  PetscCall(MatGallopUnbind(A, &bound));
   PetscCall(MatGallopGetBlocks(A, &blocks[0], &blocks[1]));
   PetscCall(MatGallopKeepCopy(A));
   for (int k = 0; k < 2; k++) PetscCall(MatGallopToDevice(blocks[k]));
   GallopCallByName(blocks[0], blocks[1], (*g->setvaluescoo)(A, v, mode));
-  if (bound) PetscCall(MatBindToCPU(A, PETSC_TRUE));
+  PetscCall(MatGallopRebind(A, bound));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -47,10 +47,7 @@ static PetscErrorCode SolveOnDevice(Mat F, PetscErrorCode (*solve)(Mat, Vec, Vec
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   for (int k = 0; k < 2; k++) {
-    if (phases->ondevice[k]) continue;
-    PetscCall(VecCreate(PETSC_COMM_SELF, &phases->ondevice[k]));
-    PetscCall(VecSetSizes(phases->ondevice[k], F->rmap->n, F->rmap->n));
-    PetscCall(VecSetType(phases->ondevice[k], VECSEQCUDA));
+    if (!phases->ondevice[k]) PetscCall(GallopVecCreateOnDevice(v[k], &phases->ondevice[k]));
   }
   PetscCall(VecCopy(b, phases->ondevice[0]));
   PetscCall((*solve)(F, phases->ondevice[0], phases->ondevice[1]));
@@ -88,12 +85,12 @@ static PetscErrorCode MatSolveTranspose_Gallop(Mat F, Vec b, Vec x)
 /* cuSPARSE's takes the values on the GPU, also of a matrix that has been bound to the CPU since it was factored first */
 static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info, PetscErrorCode (*numeric)(Mat, Mat, const MatFactorInfo *), Phases *phases)
 {
-  const PetscBool bound = A->boundtocpu;
+  PetscBool bound;
 
   PetscFunctionBegin;
-  if (bound) PetscCall(MatBindToCPU(A, PETSC_FALSE));
+  PetscCall(MatGallopUnbind(A, &bound));
   GallopCallByName(A, NULL, (*numeric)(F, A, info));
-  if (bound) PetscCall(MatBindToCPU(A, PETSC_TRUE));
+  PetscCall(MatGallopRebind(A, bound));
   TAKE(solve, MatSolve_Gallop, phases->solve)
   TAKE(solvetranspose, MatSolveTranspose_Gallop, phases->solvetranspose)
   PetscFunctionReturn(PETSC_SUCCESS);

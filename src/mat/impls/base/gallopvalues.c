@@ -78,10 +78,9 @@ PetscErrorCode MatZeroRowsColumns_MPIGallop(Mat A, PetscInt n, const PetscInt ro
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  bound = (PetscBool)(A->boundtocpu && g->deviceparent);
-  if (bound) PetscCall(MatBindToCPU(A, PETSC_FALSE));
+  PetscCall(MatGallopUnbind(A, &bound));
   PetscCall((*g->parent.zerorowscolumns)(A, n, rows, diagonal, x, b));
-  if (bound) PetscCall(MatBindToCPU(A, PETSC_TRUE));
+  PetscCall(MatGallopRebind(A, bound));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -160,11 +159,8 @@ PetscErrorCode MatStoreValues_SeqGallop(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  AIJCUSPARSE takes every vector for one of the GPU (PETSc 3.26). One on the host gets an array there, which is not copied back, and copied there only once: the host sees no diagonal, and the matrix is
-  scaled by older numbers, without a word. Such a vector, of which this process has its part, is copied.
-*/
-static PetscErrorCode CopyEntries(Vec from, Vec to)
+/* GallopVecCopyEntries - The part that this process has, wherever each vector is */
+PetscErrorCode GallopVecCopyEntries(Vec from, Vec to)
 {
   const PetscScalar *a;
   PetscScalar       *b;
@@ -180,18 +176,29 @@ static PetscErrorCode CopyEntries(Vec from, Vec to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* NULL for a vector that is not copied */
-static PetscErrorCode CreateOnDevice(Mat A, const Mat_Gallop *g, Vec v, Vec *copy)
+/* GallopVecCreateOnDevice - A sequential vector on the GPU, with room for the part of v that this process has: other processes may need none */
+PetscErrorCode GallopVecCreateOnDevice(Vec v, Vec *copy)
 {
   PetscInt n;
 
   PetscFunctionBegin;
-  *copy = NULL;
-  if (!v || !g->deviceparent || GallopBoundToCPU(A) || GallopVecOnDevice(v)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecGetLocalSize(v, &n));
   PetscCall(VecCreate(PETSC_COMM_SELF, copy));
   PetscCall(VecSetSizes(*copy, n, n));
   PetscCall(VecSetType(*copy, VECSEQCUDA));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  AIJCUSPARSE takes every vector for one of the GPU (PETSc 3.26). One on the host gets an array there, which is not copied back, and copied there only once: the host sees no diagonal, and the matrix is
+  scaled by older numbers, without a word. Such a vector, of which this process has its part, is copied: *copy is NULL for any other.
+*/
+static PetscErrorCode CreateOnDevice(Mat A, const Mat_Gallop *g, Vec v, Vec *copy)
+{
+  PetscFunctionBegin;
+  *copy = NULL;
+  if (!v || !g->deviceparent || GallopBoundToCPU(A) || GallopVecOnDevice(v)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopVecCreateOnDevice(v, copy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -235,7 +242,7 @@ PetscErrorCode MatGetDiagonal_SeqGallop(Mat A, Vec d)
   }
   if (!MatGallopNewestOnHost(A)) PetscCall(CreateOnDevice(A, g, d, &copy)); /* else the parent reads the host's values */
   PetscCall((*g->parent.getdiagonal)(A, copy ? copy : d));
-  if (copy) PetscCall(CopyEntries(copy, d));
+  if (copy) PetscCall(GallopVecCopyEntries(copy, d));
   PetscCall(VecDestroy(&copy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -312,7 +319,7 @@ PetscErrorCode MatDiagonalScale_SeqGallop(Mat A, Vec l, Vec r)
   for (int k = 0; k < 2; k++) {
     PetscCall(CreateOnDevice(A, g, v[k], &copy[k]));
     if (!copy[k]) continue;
-    PetscCall(CopyEntries(v[k], copy[k]));
+    PetscCall(GallopVecCopyEntries(v[k], copy[k]));
     v[k] = copy[k];
   }
   GallopCallByName(A, NULL, (*g->parent.diagonalscale)(A, v[0], v[1]));
