@@ -6,7 +6,7 @@ static char help[] = "Solves between calls that change the solver, its matrix or
   -list <name,...>: these calls, instead of drawn ones\n\
   -show: what is called, before it is\n\n";
 
-#include "../galloptest.h"
+#include "../randomtest.h"
 #include <petscksp.h>
 
 #define MOST  600 /* norms of a history */
@@ -15,32 +15,12 @@ static char help[] = "Solves between calls that change the solver, its matrix or
 typedef struct {
   Mat       A[2]; /* ours, and plain */
   KSP       ksp[2];
-  PetscInt  n, bs, seed, draws, values; /* bs: rows of a block; values: seed of the entries */
-  PetscBool symmetric, device, hostvectors, transpose, jacobi, scaled; /* scaled: by a diagonal */
+  TestDraws d;
+  PetscInt  n, bs, values; /* bs: rows of a block; values: seed of the entries */
+  PetscBool symmetric, hostvectors, transpose, jacobi, scaled; /* scaled: by a diagonal */
   PetscInt  looks[2];
   PetscInt  solves, converged;
-  char      history[4096];
 } Run;
-
-/* The same on all processes */
-static PetscReal Draw(Run *r)
-{
-  return TestRandom(r->seed, r->draws++, 3);
-}
-
-/* 0 to n - 1 */
-static PetscInt DrawInt(Run *r, PetscInt n)
-{
-  return PetscMin((PetscInt)((PetscReal)n * Draw(r)), n - 1);
-}
-
-static PetscErrorCode Note(Run *r, const char what[])
-{
-  PetscFunctionBegin;
-  PetscCall(PetscStrlcat(r->history, " ", sizeof(r->history)));
-  PetscCall(PetscStrlcat(r->history, what, sizeof(r->history)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* ---- the matrix: its rows, and columns, stay dominated by the diagonal, so that all methods converge soon ---- */
 
@@ -107,8 +87,8 @@ static PetscErrorCode NewValues(Run *r)
 {
   PetscFunctionBegin;
   r->values += 100;
+  r->scaled = PETSC_FALSE;
   for (int k = 0; k < 2; k++) {
-    r->scaled = PETSC_FALSE;
     PetscCall(MatZeroEntries(r->A[k]));
     PetscCall(MatSetOption(r->A[k], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
     PetscCall(Fill(r, r->A[k], 0));
@@ -118,7 +98,7 @@ static PetscErrorCode NewValues(Run *r)
 
 static PetscErrorCode Scale(Run *r)
 {
-  const PetscReal factor = Draw(r) < 0.5 ? 2 : 0.5;
+  const PetscReal factor = TestDraw(&r->d) < 0.5 ? 2 : 0.5;
 
   PetscFunctionBegin;
   for (int k = 0; k < 2; k++) PetscCall(MatScale(r->A[k], factor));
@@ -145,7 +125,7 @@ static PetscErrorCode DiagonalScale(Run *r)
 
     PetscCall(VecGetOwnershipRange(d, &start, &end));
     PetscCall(VecGetArrayWrite(d, &a));
-    for (PetscInt i = start; i < end; i++) a[i - start] = TestRandom(r->seed, i, 11) < 0.5 ? 1 : r->scaled ? 0.5 : 2;
+    for (PetscInt i = start; i < end; i++) a[i - start] = TestRandom(r->d.seed, i, 11) < 0.5 ? 1 : r->scaled ? 0.5 : 2;
     PetscCall(VecRestoreArrayWrite(d, &a));
   }
   for (int k = 0; k < 2; k++) PetscCall(MatDiagonalScale(r->A[k], d, d));
@@ -161,7 +141,7 @@ static PetscErrorCode ZeroRowsColumns(Run *r)
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  for (int k = 0; k < 3; k++) rows[k] = DrawInt(r, r->n);
+  for (int k = 0; k < 3; k++) rows[k] = TestDrawInt(&r->d, r->n);
   for (int k = 0; k < 2; k++) PetscCall(MatZeroRowsColumns(r->A[k], rank ? 0 : 3, rows, 4.0, NULL, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -169,7 +149,7 @@ static PetscErrorCode ZeroRowsColumns(Run *r)
 /* As a program does that assembles its matrix anew */
 static PetscErrorCode Replace(Run *r)
 {
-  const PetscInt off = DrawInt(r, 3);
+  const PetscInt off = TestDrawInt(&r->d, 3);
   PetscBool points;
 
   PetscFunctionBegin;
@@ -186,7 +166,7 @@ static PetscErrorCode Replace(Run *r)
 /* Another preconditioning matrix than the operator, or the same again */
 static PetscErrorCode Operators(Run *r)
 {
-  const PetscBool other = (PetscBool)(Draw(r) < 0.6);
+  const PetscBool other = (PetscBool)(TestDraw(&r->d) < 0.6);
   PetscBool points;
 
   PetscFunctionBegin;
@@ -209,13 +189,13 @@ static PetscErrorCode Operators(Run *r)
 static PetscErrorCode Convert(Run *r)
 {
   const MatType types[] = {TestFormat(""), TestFormat(""), MATCSROVERLAP, MATHBP, MATAIJ, MATGALLOP};
-  const MatType type    = types[DrawInt(r, PETSC_STATIC_ARRAY_LENGTH(types))];
+  const MatType type    = types[TestDrawInt(&r->d, PETSC_STATIC_ARRAY_LENGTH(types))];
   PetscBool points;
 
   PetscFunctionBegin;
   PetscCall(PointsIntoMatrix(r, &points));
   if (points) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Note(r, type));
+  PetscCall(TestNote(&r->d, type));
   PetscCall(MatConvert(r->A[0], type, MAT_INPLACE_MATRIX, &r->A[0]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -273,14 +253,14 @@ static PetscErrorCode Type(Run *r)
   static const char *const any[]       = {KSPBCGS, KSPGMRES, KSPFGMRES, KSPLGMRES, KSPRICHARDSON};
   static const char *const symmetric[] = {KSPCG, KSPCG, KSPCG, KSPPIPECG, KSPBCGS, KSPGMRES, KSPFGMRES, KSPLGMRES, KSPCHEBYSHEV, KSPRICHARDSON, KSPMINRES, KSPCR};
   static const char *const own[][2]    = {{KSPCG, KSPGALLOPCG}, {KSPBCGS, KSPGALLOPBCGS}, {KSPGMRES, KSPGALLOPGMRES}, {KSPCHEBYSHEV, KSPGALLOPCHEBYSHEV}, {KSPRICHARDSON, KSPGALLOPRICHARDSON}};
-  const char              *type = r->symmetric ? symmetric[DrawInt(r, PETSC_STATIC_ARRAY_LENGTH(symmetric))] : any[DrawInt(r, PETSC_STATIC_ARRAY_LENGTH(any))], *ours = type;
-  const PetscBool          named = (PetscBool)(Draw(r) < 0.3), bare = (PetscBool)(Draw(r) < 0.8 && r->n >= LEAST);
+  const char              *type = r->symmetric ? symmetric[TestDrawInt(&r->d, PETSC_STATIC_ARRAY_LENGTH(symmetric))] : any[TestDrawInt(&r->d, PETSC_STATIC_ARRAY_LENGTH(any))], *ours = type;
+  const PetscBool          named = (PetscBool)(TestDraw(&r->d) < 0.3), bare = (PetscBool)(TestDraw(&r->d) < 0.8 && r->n >= LEAST);
   const PetscBool          smooths = (PetscBool)(bare && (!strcmp(type, KSPCHEBYSHEV) || !strcmp(type, KSPRICHARDSON)));
 
   PetscFunctionBegin;
   for (size_t k = 0; named && k < PETSC_STATIC_ARRAY_LENGTH(own); k++)
     if (!strcmp(type, own[k][0])) ours = own[k][1];
-  PetscCall(Note(r, ours));
+  PetscCall(TestNote(&r->d, ours));
   for (int k = 0; k < 2; k++) {
     PetscCall(KSPSetType(r->ksp[k], KSPPREONLY)); /* the same type again would keep what it has */
     PetscCall(KSPSetType(r->ksp[k], k ? type : ours));
@@ -295,11 +275,11 @@ static PetscErrorCode Type(Run *r)
 static PetscErrorCode Preconditioner(Run *r)
 {
   static const char *const types[] = {PCJACOBI, PCJACOBI, PCJACOBI, PCNONE, PCPBJACOBI, PCBJACOBI, PCSOR};
-  const char              *type = types[DrawInt(r, PETSC_STATIC_ARRAY_LENGTH(types))];
+  const char              *type = types[TestDrawInt(&r->d, PETSC_STATIC_ARRAY_LENGTH(types))];
   PC                       pc;
 
   PetscFunctionBegin;
-  PetscCall(Note(r, type));
+  PetscCall(TestNote(&r->d, type));
   for (int k = 0; k < 2; k++) {
     PetscCall(KSPGetPC(r->ksp[k], &pc));
     PetscCall(PCSetType(pc, type));
@@ -311,8 +291,8 @@ static PetscErrorCode Preconditioner(Run *r)
 
 static PetscErrorCode Tolerances(Run *r)
 {
-  const PetscReal rtol = Draw(r) < 0.5 ? (PetscReal)(sizeof(PetscReal) < 8 ? 1e-4 : 1e-8) : (PetscReal)1e-3;
-  const PetscInt  most = Draw(r) < 0.7 ? 300 : DrawInt(r, 6);
+  const PetscReal rtol = TestDraw(&r->d) < 0.5 ? (PetscReal)(sizeof(PetscReal) < 8 ? 1e-4 : 1e-8) : (PetscReal)1e-3;
+  const PetscInt  most = TestDraw(&r->d) < 0.7 ? 300 : TestDrawInt(&r->d, 6);
   KSPNormType     type;
 
   PetscFunctionBegin;
@@ -325,7 +305,7 @@ static PetscErrorCode Tolerances(Run *r)
 static PetscErrorCode SetNormType(Run *r)
 {
   static const KSPNormType types[] = {KSP_NORM_DEFAULT, KSP_NORM_PRECONDITIONED, KSP_NORM_UNPRECONDITIONED, KSP_NORM_NATURAL, KSP_NORM_NONE};
-  const KSPNormType        type    = types[DrawInt(r, PETSC_STATIC_ARRAY_LENGTH(types))];
+  const KSPNormType        type    = types[TestDrawInt(&r->d, PETSC_STATIC_ARRAY_LENGTH(types))];
   PetscBool                has;
 
   PetscFunctionBegin;
@@ -334,7 +314,7 @@ static PetscErrorCode SetNormType(Run *r)
   PetscCall(PetscObjectTypeCompareAny((PetscObject)r->ksp[1], &has, KSPCG, KSPPIPECG, KSPBCGS, KSPCHEBYSHEV, KSPRICHARDSON, ""));
   if (!has && type != KSP_NORM_DEFAULT) PetscFunctionReturn(PETSC_SUCCESS);
   if (type == KSP_NORM_NONE && r->n < LEAST) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Note(r, KSPNormTypes[type]));
+  PetscCall(TestNote(&r->d, KSPNormTypes[type]));
   for (int k = 0; k < 2; k++) {
     PetscCall(KSPSetNormType(r->ksp[k], type));
     PetscCall(KSPSetPCSide(r->ksp[k], PC_SIDE_DEFAULT)); /* where this norm is */
@@ -365,7 +345,7 @@ static PetscErrorCode Monitor(KSP ksp, PetscInt its, PetscReal rnorm, PetscCtx c
 
 static PetscErrorCode SetMonitor(Run *r)
 {
-  const PetscBool set = (PetscBool)(Draw(r) < 0.5);
+  const PetscBool set = (PetscBool)(TestDraw(&r->d) < 0.5);
 
   PetscFunctionBegin;
   for (int k = 0; k < 2; k++) {
@@ -377,7 +357,7 @@ static PetscErrorCode SetMonitor(Run *r)
 
 static PetscErrorCode History(Run *r)
 {
-  const PetscBool set = (PetscBool)(Draw(r) < 0.7);
+  const PetscBool set = (PetscBool)(TestDraw(&r->d) < 0.7);
 
   PetscFunctionBegin;
   for (int k = 0; k < 2; k++) PetscCall(KSPSetResidualHistory(r->ksp[k], NULL, set ? MOST : 0, PETSC_TRUE));
@@ -386,7 +366,7 @@ static PetscErrorCode History(Run *r)
 
 static PetscErrorCode SingleReduction(Run *r)
 {
-  const PetscBool single = (PetscBool)(Draw(r) < 0.5);
+  const PetscBool single = (PetscBool)(TestDraw(&r->d) < 0.5);
 
   PetscFunctionBegin;
   if (PetscDefined(USE_COMPLEX)) PetscFunctionReturn(PETSC_SUCCESS);
@@ -396,7 +376,7 @@ static PetscErrorCode SingleReduction(Run *r)
 
 static PetscErrorCode Restart(Run *r)
 {
-  const PetscInt restart = 2 + DrawInt(r, 30);
+  const PetscInt restart = 2 + TestDrawInt(&r->d, 30);
   PetscBool      lgmres;
 
   PetscFunctionBegin;
@@ -430,10 +410,10 @@ static PetscErrorCode Transposed(Run *r)
 static PetscErrorCode Options(Run *r)
 {
   static const char *const options[] = {"-ksp_gallop_fuse true", "-ksp_gallop_fuse true", "-ksp_gallop_fuse false", "-ksp_gallop_graph true", "-ksp_gallop_graph false"};
-  const char              *option = options[DrawInt(r, PETSC_STATIC_ARRAY_LENGTH(options))];
+  const char              *option = options[TestDrawInt(&r->d, PETSC_STATIC_ARRAY_LENGTH(options))];
 
   PetscFunctionBegin;
-  PetscCall(Note(r, option));
+  PetscCall(TestNote(&r->d, option));
   PetscCall(PetscOptionsInsertString(NULL, option));
   PetscCall(KSPSetFromOptions(r->ksp[0]));
   PetscCall(TestClearOptions(option));
@@ -498,14 +478,13 @@ static PetscErrorCode SetEigenvalues(Run *r)
 static PetscErrorCode Solve(Run *r)
 {
   const PetscReal    tolerance = (PetscReal)(sizeof(PetscReal) < 8 ? 1e-2 : 1e-6);
-  Vec                b[2], x[2];
+  Vec                b[2], x[2], difference;
   PetscInt           its[2], most, nhistory[2], looks[2] = {r->looks[0], r->looks[1]};
   const PetscReal   *history[2];
   KSPConvergedReason reason[2];
   KSPNormType        normtype;
   PetscReal          norm, error, rnorm[2];
   PetscBool          chebyshev, richardson, transpose;
-  char               text[32];
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)r->ksp[1], KSPCHEBYSHEV, &chebyshev));
@@ -525,8 +504,8 @@ static PetscErrorCode Solve(Run *r)
   }
   for (int k = 0; k < 2; k++) {
     PetscCall(MatCreateVecs(r->A[r->hostvectors ? 1 : k], &x[k], &b[k]));
-    PetscCall(TestSetVec(b[k], r->seed));
-    PetscCall(TestSetVec(x[k], r->seed + 1));
+    PetscCall(TestSetVec(b[k], r->d.seed));
+    PetscCall(TestSetVec(x[k], r->d.seed + 1));
     if (transpose) PetscCall(KSPSolveTranspose(r->ksp[k], b[k], x[k]));
     else PetscCall(KSPSolve(r->ksp[k], b[k], x[k]));
     PetscCall(KSPGetIterationNumber(r->ksp[k], &its[k]));
@@ -535,42 +514,29 @@ static PetscErrorCode Solve(Run *r)
     PetscCall(KSPGetTolerances(r->ksp[k], NULL, NULL, NULL, &most));
     PetscCall(KSPGetResidualHistory(r->ksp[k], &history[k], &nhistory[k]));
   }
-  PetscCall(PetscSNPrintf(text, sizeof(text), " %" PetscInt_FMT, its[1]));
-  PetscCall(PetscStrlcat(r->history, text, sizeof(r->history)));
+  PetscCall(TestNoteInt(&r->d, its[1]));
   /* sums in another order may put a norm on the other side of what it is to fall to */
-  TestCheck(PetscAbsInt(its[0] - its[1]) <= (sizeof(PetscReal) < 8 ? 1 + its[1] / 10 : 1), "%" PetscInt_FMT " iterations, not %" PetscInt_FMT, r->history, its[0], its[1]);
-  TestCheck(reason[0] == reason[1] || (reason[0] > 0 && reason[1] > 0) || its[0] != its[1] || its[0] == most, "%s, not %s", r->history, KSPConvergedReasons[reason[0]], KSPConvergedReasons[reason[1]]);
+  TestCheck(PetscAbsInt(its[0] - its[1]) <= (sizeof(PetscReal) < 8 ? 1 + its[1] / 10 : 1), "%" PetscInt_FMT " iterations, not %" PetscInt_FMT, r->d.history, its[0], its[1]);
+  TestCheck(reason[0] == reason[1] || (reason[0] > 0 && reason[1] > 0) || its[0] != its[1] || its[0] == most, "%s, not %s", r->d.history, KSPConvergedReasons[reason[0]], KSPConvergedReasons[reason[1]]);
   if (its[0] == its[1] && r->n >= LEAST) {
-    TestCheck(nhistory[0] == nhistory[1], "%" PetscInt_FMT " norms, not %" PetscInt_FMT, r->history, nhistory[0], nhistory[1]);
-    TestCheck(r->looks[0] - looks[0] == r->looks[1] - looks[1], "%" PetscInt_FMT " calls of the monitor, not %" PetscInt_FMT, r->history, r->looks[0] - looks[0], r->looks[1] - looks[1]);
+    TestCheck(nhistory[0] == nhistory[1], "%" PetscInt_FMT " norms, not %" PetscInt_FMT, r->d.history, nhistory[0], nhistory[1]);
+    TestCheck(r->looks[0] - looks[0] == r->looks[1] - looks[1], "%" PetscInt_FMT " calls of the monitor, not %" PetscInt_FMT, r->d.history, r->looks[0] - looks[0], r->looks[1] - looks[1]);
     for (PetscInt k = 0; k < nhistory[1]; k++)
-      TestCheck(PetscAbsReal(history[0][k] - history[1][k]) <= tolerance * PetscMax(1, history[1][0]), "norm %" PetscInt_FMT " is %g, not %g", r->history, k, (double)history[0][k], (double)history[1][k]);
+      TestCheck(PetscAbsReal(history[0][k] - history[1][k]) <= tolerance * PetscMax(1, history[1][0]), "norm %" PetscInt_FMT " is %g, not %g", r->d.history, k, (double)history[0][k], (double)history[1][k]);
     PetscCall(KSPGetNormType(r->ksp[1], &normtype));
-    TestCheck(normtype == KSP_NORM_NONE || PetscAbsReal(rnorm[0] - rnorm[1]) <= tolerance * PetscMax(1, rnorm[1]), "the last norm is %g, not %g", r->history, (double)rnorm[0], (double)rnorm[1]);
+    TestCheck(normtype == KSP_NORM_NONE || PetscAbsReal(rnorm[0] - rnorm[1]) <= tolerance * PetscMax(1, rnorm[1]), "the last norm is %g, not %g", r->d.history, (double)rnorm[0], (double)rnorm[1]);
   }
-  {
-    Vec                difference;
-    const PetscScalar *a;
-    PetscScalar       *d;
-    PetscInt           n;
-
-    PetscCall(VecDuplicate(x[1], &difference));
-    PetscCall(VecCopy(x[1], difference));
-    PetscCall(VecNorm(x[1], NORM_2, &norm));
-    PetscCall(VecGetLocalSize(x[1], &n));
-    PetscCall(VecGetArrayRead(x[0], &a));
-    PetscCall(VecGetArray(difference, &d));
-    for (PetscInt i = 0; i < n; i++) d[i] -= a[i];
-    PetscCall(VecRestoreArray(difference, &d));
-    PetscCall(VecRestoreArrayRead(x[0], &a));
-    PetscCall(VecNorm(difference, NORM_2, &error));
-    PetscCall(VecDestroy(&difference));
-  }
+  PetscCall(VecNorm(x[1], NORM_2, &norm));
+  PetscCall(VecDuplicate(x[1], &difference));
+  PetscCall(VecCopy(x[0], difference)); /* which may be on the GPU */
+  PetscCall(VecAXPY(difference, -1.0, x[1]));
+  PetscCall(VecNorm(difference, NORM_2, &error));
+  PetscCall(VecDestroy(&difference));
   if (its[0] == its[1] || reason[1] > 0) {
     PetscReal rtol;
 
     PetscCall(KSPGetTolerances(r->ksp[1], &rtol, NULL, NULL, NULL));
-    TestCheck(error <= (its[0] == its[1] ? tolerance : PetscMax(tolerance, 100 * rtol)) * PetscMax(1, norm), "solutions differ by %g of %g", r->history, (double)error, (double)norm);
+    TestCheck(error <= (its[0] == its[1] ? tolerance : PetscMax(tolerance, 100 * rtol)) * PetscMax(1, norm), "solutions differ by %g of %g", r->d.history, (double)error, (double)norm);
   }
   r->solves++;
   r->converged += reason[1] > 0;
@@ -583,50 +549,20 @@ static PetscErrorCode Solve(Run *r)
 
 /* ---- sequences ---- */
 
-/* An error of a call's own is told with what came before, as a difference is */
-static PetscErrorCode Do(Run *r, PetscErrorCode (*call)(Run *))
-{
-  const PetscErrorCode code = (*call)(r);
-
-  PetscFunctionBegin;
-  PetscCheck(!code, PETSC_COMM_SELF, code, "%s", r->history);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Find(const char *name, const Call **call)
-{
-  PetscBool same = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(Calls) && !same; k++) {
-    *call = &Calls[k];
-    PetscCall(PetscStrcmp(name, Calls[k].name, &same));
-  }
-  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-list: there is no call %s", name);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Sequence(PetscInt seed, PetscInt calls, PetscBool device, PetscInt *solves, PetscInt *converged)
+static PetscErrorCode Sequence(PetscInt seed, const TestSequences *s, PetscInt *solves, PetscInt *converged)
 {
   static const PetscInt sizes[] = {1, 7, 45, 200, 500, 3000, 12000}, blocks[] = {1, 1, 2, 3};
-  char                 *list[25];
-  PetscInt              nlist = PETSC_STATIC_ARRAY_LENGTH(list);
-  PetscBool             show, listed;
   Run                   r;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(&r, sizeof(r)));
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-show", &show));
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-list", list, &nlist, &listed));
-  if (listed) calls = nlist;
-  r.seed = r.values = seed;
-  r.device          = device;
-  r.n               = sizes[DrawInt(&r, PETSC_STATIC_ARRAY_LENGTH(sizes))];
-  r.bs              = blocks[DrawInt(&r, PETSC_STATIC_ARRAY_LENGTH(blocks))];
+  r.d.seed = r.values = seed;
+  r.n               = sizes[TestDrawInt(&r.d, PETSC_STATIC_ARRAY_LENGTH(sizes))];
+  r.bs              = blocks[TestDrawInt(&r.d, PETSC_STATIC_ARRAY_LENGTH(blocks))];
   r.n               = r.bs * PetscMax(1, r.n / r.bs);
-  r.symmetric       = (PetscBool)(Draw(&r) < 0.7);
+  r.symmetric       = (PetscBool)(TestDraw(&r.d) < 0.7);
   r.jacobi          = PETSC_TRUE;
-  PetscCall(PetscSNPrintf(r.history, sizeof(r.history), "seed %" PetscInt_FMT ": %" PetscInt_FMT " rows, blocks of %" PetscInt_FMT ", %s", seed, r.n, r.bs, r.symmetric ? "symmetric:" : "not symmetric:"));
+  PetscCall(PetscSNPrintf(r.d.history, sizeof(r.d.history), "seed %" PetscInt_FMT ": %" PetscInt_FMT " rows, blocks of %" PetscInt_FMT ", %s", seed, r.n, r.bs, r.symmetric ? "symmetric:" : "not symmetric:"));
   PetscCall(Create(&r, 0));
   for (int k = 0; k < 2; k++) {
     PC pc;
@@ -639,19 +575,19 @@ static PetscErrorCode Sequence(PetscInt seed, PetscInt calls, PetscBool device, 
     PetscCall(KSPSetTolerances(r.ksp[k], (PetscReal)(sizeof(PetscReal) < 8 ? 1e-4 : 1e-8), PETSC_CURRENT, PETSC_CURRENT, 300));
     PetscCall(KSPSetFromOptions(r.ksp[k]));
   }
-  for (PetscInt k = 0; k < calls; k++) {
-    const Call    *call = &Calls[DrawInt(&r, PETSC_STATIC_ARRAY_LENGTH(Calls))];
-    const PetscInt more = listed ? 1 : DrawInt(&r, 3);
+  for (PetscInt k = 0; k < s->calls; k++) {
+    const Call *call;
+    PetscInt    more;
 
-    if (listed) PetscCall(Find(list[k], &call));
-    PetscCall(Note(&r, call->name));
-    if (show) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s\n", r.history));
-    PetscCall(Do(&r, call->call));
-    for (PetscInt l = 0; l < more; l++) PetscCall(Do(&r, Solve));
+    PetscCall(TestChooseCall(&r.d, s, k, Calls, sizeof(*Calls), PETSC_STATIC_ARRAY_LENGTH(Calls), &call));
+    more = s->listed ? 1 : TestDrawInt(&r.d, 3);
+    PetscCall(TestNote(&r.d, call->name));
+    if (s->show) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s\n", r.d.history));
+    TestDo(&r.d, (*call->call)(&r));
+    for (PetscInt l = 0; l < more; l++) TestDo(&r.d, Solve(&r));
   }
-  PetscCall(Do(&r, Solve));
-  if (show) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s\n", r.history));
-  for (PetscInt k = 0; k < nlist && listed; k++) PetscCall(PetscFree(list[k]));
+  TestDo(&r.d, Solve(&r));
+  if (s->show) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s\n", r.d.history));
   for (int k = 0; k < 2; k++) {
     PetscCall(KSPDestroy(&r.ksp[k]));
     PetscCall(MatDestroy(&r.A[k]));
@@ -673,19 +609,19 @@ static PetscErrorCode Fused(const char event[], PetscBool expected)
 
 int main(int argc, char **argv)
 {
-  PetscInt  seed = 1, sequences = 20, calls = 25, solves = 0, converged = 0;
-  PetscBool device = PETSC_FALSE;
+  TestSequences s;
+  PetscInt      solves = 0, converged = 0;
+  PetscBool     device = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
   PetscCall(PetscLogDefaultBegin());
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &seed, NULL));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-sequences", &sequences, NULL));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-calls", &calls, NULL));
+  PetscCall(TestSequencesBegin(&s));
   PetscCall(TestHasDevice(&device));
-  for (PetscInt k = 0; k < sequences; k++)
-    if (TestInPart()) PetscCall(Sequence(seed + 1000 * k, calls, device, &solves, &converged));
+  for (PetscInt k = 0; k < s.sequences; k++)
+    if (TestInPart()) PetscCall(Sequence(s.seed + 1000 * k, &s, &solves, &converged));
+  PetscCall(TestSequencesEnd(&s));
   TestCheck(2 * converged >= solves, "of %" PetscInt_FMT " solves %" PetscInt_FMT " converged", "solves", solves, converged);
   /* of fewer it may be none */
   PetscCall(Fused("GallopCGFused", device && solves >= 400));
