@@ -391,9 +391,11 @@ PETSC_INTERN PetscErrorCode MatSolverTypeRegister_Gallop(void);
 PETSC_INTERN PetscErrorCode MatSolverTypeRegisterCUSPARSE_Gallop(GallopType);
 
 PETSC_INTERN PetscErrorCode MatDuplicate_Gallop(Mat, MatDuplicateOption, Mat *);
+PETSC_INTERN PetscErrorCode MatGallopBringToHost(Mat);
 PETSC_INTERN PetscErrorCode MatGallopHostBecomesNewer(Mat);
 PETSC_INTERN PetscErrorCode MatRetrieveValues_SeqGallop(Mat);
 PETSC_INTERN PetscErrorCode MatStoreValues_SeqGallop(Mat);
+PETSC_INTERN PetscErrorCode MatSOR_SeqGallop(Mat, Vec, PetscReal, MatSORType, PetscReal, PetscInt, PetscInt, Vec);
 PETSC_INTERN PetscErrorCode MatEliminateZeros_SeqGallop(Mat, PetscBool);
 PETSC_INTERN PetscErrorCode MatGetDiagonal_SeqGallop(Mat, Vec);
 PETSC_INTERN PetscErrorCode MatScale_SeqGallop(Mat, PetscScalar);

@@ -137,6 +137,69 @@ static PetscErrorCode InPlace(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Blocks of rows with one pattern, which PETSc's factorizations and sweeps take together */
+static PetscErrorCode FillBlocks(Mat A)
+{
+  PetscInt n;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &n, NULL));
+  for (PetscInt i = 0; i < n; i++) {
+    for (PetscInt j = 0; j < n; j++) {
+      if (i == j) PetscCall(MatSetValue(A, i, i, 12.0 + TestRandom(54, i, i), INSERT_VALUES));
+      else if (i / 3 == j / 3 || TestRandom(55, i / 3, j / 3) < (PetscReal)0.04) PetscCall(MatSetValue(A, i, j, -TestRandom(54, i, j), INSERT_VALUES));
+    }
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc's own, on the host, take the values that a call before has changed on the GPU: also of a matrix with inodes, which one has that has been MATAIJ, and for MatSOR() been asked to use them */
+static PetscErrorCode ChangedOnDevice(void)
+{
+  const TestShape     shape    = {120, 120, PETSC_FALSE};
+  const MatFactorType ftypes[] = {MAT_FACTOR_LU, MAT_FACTOR_ILU, MAT_FACTOR_NONE};
+  Mat                 A[2], F[2] = {NULL, NULL};
+  Vec                 x[2], b;
+  PetscReal           norm, error;
+
+  PetscFunctionBegin;
+  for (size_t f = 0; f < PETSC_STATIC_ARRAY_LENGTH(ftypes); f++) {
+    for (int k = 0; k < 2; k++) {
+      PetscCall(TestCreateEmpty(PETSC_COMM_SELF, MATAIJ, shape, &A[k]));
+      PetscCall(FillBlocks(A[k]));
+    }
+    PetscCall(MatConvert(A[0], TestFormat(""), MAT_INPLACE_MATRIX, &A[0]));
+    PetscCall(MatSetOption(A[0], MAT_USE_INODES, PETSC_TRUE));
+    for (int round = 0; round < 3; round++) { /* the first without a change; the third with the symbolic factorization of the second */
+      for (int k = 0; k < 2; k++) {
+        if (round) PetscCall(MatScale(A[k], 2.0));
+        if (ftypes[f]) {
+          PetscCall(Factor(A[k], MATSOLVERPETSC, ftypes[f], &F[k]));
+          PetscCall(Solve(A[k], F[k], PETSC_FALSE, &x[k]));
+        } else {
+          PetscCall(MatCreateVecs(A[k], &x[k], &b));
+          PetscCall(TestSetVec(b, 51));
+          PetscCall(MatSOR(A[k], b, 1.0, (MatSORType)(SOR_SYMMETRIC_SWEEP | SOR_ZERO_INITIAL_GUESS), 0.0, 1, 1, x[k]));
+          PetscCall(VecDestroy(&b));
+        }
+      }
+      PetscCall(VecNorm(x[1], NORM_2, &norm));
+      PetscCall(VecAXPY(x[1], -1.0, x[0]));
+      PetscCall(VecNorm(x[1], NORM_2, &error));
+      PetscCheck(error <= 1000 * PETSC_MACHINE_EPSILON * norm, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s after %d times MatScale(): error %g of norm %g", ftypes[f] ? MatFactorTypes[ftypes[f]] : "MatSOR()", round, (double)error, (double)norm);
+      for (int k = 0; k < 2; k++) {
+        PetscCall(VecDestroy(&x[k]));
+        if (!round) PetscCall(MatDestroy(&F[k]));
+      }
+    }
+    for (int k = 0; k < 2; k++) PetscCall(MatDestroy(&F[k]));
+    PetscCall(TestDestroy(&A[0], &A[1]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Without a GPU there is no factorization of cuSPARSE's: an error says so, also inside a preconditioner that gives its factors a prefix, where PETSc would use what it did not get */
 static PetscErrorCode NoSolver(PetscBool gpu)
 {
@@ -214,6 +277,7 @@ int main(int argc, char **argv)
     if (gpu) PetscCall(Test(MATSOLVERCUSPARSE, ftypes[k]));
   }
   PetscCall(InPlace());
+  PetscCall(ChangedOnDevice());
   PetscCall(NoSolver(gpu));
   PetscCall(SeqAIJType());
   PetscCall(PetscFinalize());

@@ -185,6 +185,7 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
   WHERE(transpose, MatTranspose_SeqGallop) \
   WHERE(eliminatezeros, MatEliminateZeros_SeqGallop) \
   WHERE(load, MatLoad_SeqGallop) \
+  WHERE(sor, MatSOR_SeqGallop) \
   ALWAYS(assemblyend, MatAssemblyEnd_SeqGallop)
 
 /* The parent's functions that check its name, those that others have taken apart */

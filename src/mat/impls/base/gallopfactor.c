@@ -116,6 +116,18 @@ static PetscErrorCode MatCholeskyFactorNumeric_Gallop(Mat F, Mat A, const MatFac
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* PETSc's of a matrix with inodes reads the host's values as they are, however old */
+static PetscErrorCode MatLUFactorNumeric_GallopHost(Mat F, Mat A, const MatFactorInfo *info)
+{
+  Phases *phases;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectContainerQuery((PetscObject)F, GALLOP_FACTOR, &phases));
+  PetscCall(MatGallopBringToHost(A));
+  PetscCall((*phases->lunumeric)(F, A, info));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode TakeNumeric(Mat F, Phases *phases)
 {
   static const char *const ofdevice[] = {"MatSeqAIJCopySubArray_C", "MatCUSPARSESetFormat_C", "MatCUSPARSESetUseCPUSolve_C", "MatProductSetFromOptions_seqaijcusparse_seqdensecuda_C", "MatProductSetFromOptions_seqaijcusparse_seqdense_C", "MatProductSetFromOptions_seqaijcusparse_seqaijcusparse_C"};
@@ -125,6 +137,7 @@ static PetscErrorCode TakeNumeric(Mat F, Phases *phases)
   PetscCall(PetscObjectTypeCompare((PetscObject)F, MATSEQAIJCUSPARSE, &device));
   if (!device) { /* nor is a factor on the host what AIJCUSPARSE takes it for */
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(ofdevice); k++) PetscCall(PetscObjectComposeFunction((PetscObject)F, ofdevice[k], NULL));
+    TAKE(lufactornumeric, MatLUFactorNumeric_GallopHost, phases->lunumeric)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   TAKE(lufactornumeric, MatLUFactorNumeric_Gallop, phases->lunumeric)
@@ -182,13 +195,13 @@ static PetscErrorCode TakeSymbolic(Mat A, Mat F)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Stands where PETSc's stood, for every sequential AIJ matrix, and does more for ours only */
-static PetscErrorCode (*PetscCreateILU)(Mat, MatFactorType, Mat *);
+/* Stands where PETSc's stood, for every sequential AIJ matrix, and does more for ours only: one function of PETSc's creates all of these */
+static PetscErrorCode (*PetscCreateFactor)(Mat, MatFactorType, Mat *);
 
 static PetscErrorCode MatGetFactor_gallop_petsc(Mat A, MatFactorType ftype, Mat *F)
 {
   PetscFunctionBegin;
-  PetscCall((*PetscCreateILU)(A, ftype, F));
+  PetscCall((*PetscCreateFactor)(A, ftype, F));
   PetscCall(TakeSymbolic(A, *F));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -215,13 +228,14 @@ static PetscErrorCode MatGetFactor_gallop_cusparse(Mat A, MatFactorType ftype, M
 
 PetscErrorCode MatSolverTypeRegister_Gallop(void)
 {
+  const MatFactorType ftypes[]                        = {MAT_FACTOR_LU, MAT_FACTOR_ILU};
   PetscErrorCode (*create)(Mat, MatFactorType, Mat *) = NULL;
 
   PetscFunctionBegin;
   PetscCall(MatSolverTypeGet(MATSOLVERPETSC, MATSEQAIJ, MAT_FACTOR_ILU, NULL, NULL, &create));
   if (create && create != MatGetFactor_gallop_petsc) {
-    PetscCreateILU = create;
-    PetscCall(MatSolverTypeRegister(MATSOLVERPETSC, MATSEQAIJ, MAT_FACTOR_ILU, MatGetFactor_gallop_petsc));
+    PetscCreateFactor = create;
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(ftypes); k++) PetscCall(MatSolverTypeRegister(MATSOLVERPETSC, MATSEQAIJ, ftypes[k], MatGetFactor_gallop_petsc));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -37,18 +37,17 @@ static PetscErrorCode KeepCopies(Mat C, PetscBool host)
 }
 
 /* Phases of the host's parents read the host's values as they are, however old, and write those of C without a word: that of a dense matrix and a sparse one, that with a blocked interpolation */
-static PetscErrorCode BringToHost(Mat C, PetscBool host)
+static PetscErrorCode BringFactorsToHost(Mat C, PetscBool host)
 {
   const Mat_Product *product    = C->product;
   const Mat          factors[4] = {product->A, product->B, product->C, C};
 
   PetscFunctionBegin;
   for (int k = 0; k < 4 && host; k++) {
-    Mat                factor = factors[k], blocks[2];
-    Mat_Gallop        *g      = NULL;
-    const PetscScalar *a;
-    PetscScalar       *c;
-    PetscBool          blocked = PETSC_FALSE;
+    Mat          factor = factors[k], blocks[2];
+    Mat_Gallop  *g      = NULL;
+    PetscScalar *c;
+    PetscBool    blocked = PETSC_FALSE;
 
     if (factor) PetscCall(PetscObjectTypeCompareAny((PetscObject)factor, &blocked, MATSEQMAIJ, MATMPIMAIJ, ""));
     if (blocked) PetscCall(MatMAIJGetAIJ(factor, &factor));
@@ -62,10 +61,7 @@ static PetscErrorCode BringToHost(Mat C, PetscBool host)
       if (factor == C) {
         PetscCall(MatSeqAIJGetArray(blocks[b], &c));
         PetscCall(MatSeqAIJRestoreArray(blocks[b], &c));
-      } else {
-        PetscCall(MatSeqAIJGetArrayRead(blocks[b], &a));
-        PetscCall(MatSeqAIJRestoreArrayRead(blocks[b], &a));
-      }
+      } else PetscCall(MatGallopBringToHost(blocks[b]));
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -305,7 +301,7 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
   }
   if (!done) {
     PetscCall(KeepCopies(C, phases.host));
-    PetscCall(BringToHost(C, phases.host));
+    PetscCall(BringFactorsToHost(C, phases.host));
     PetscCall(LoanToProduct(&loan, C, phases.host));
     GallopLoanCall(&loan, RunNumeric(C, &phases, twice));
     if (C->ops->productnumeric && C->ops->productnumeric != MatProductNumeric_Gallop) { /* that of a product of three sets itself again */

@@ -17,17 +17,25 @@ static PetscErrorCode HostIsWritten(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  Some of PETSc's functions write the values on the host and do not say so to the copy on the GPU. Before one of them runs, the host gets the values and is
-  declared to be the newer place; for a matrix that lives on the host alone this changes nothing but the object state.
-*/
-PetscErrorCode MatGallopHostBecomesNewer(Mat A)
+/* MatGallopBringToHost - Before a function that reads the host's values as they are, however old */
+PetscErrorCode MatGallopBringToHost(Mat A)
 {
   const PetscScalar *read;
 
   PetscFunctionBegin;
   PetscCall(MatSeqAIJGetArrayRead(A, &read));
   PetscCall(MatSeqAIJRestoreArrayRead(A, &read));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Some of PETSc's functions write the values on the host and do not say so to the copy on the GPU. Before one of them runs, the host gets the values and is
+  declared to be the newer place; for a matrix that lives on the host alone this changes nothing but the object state.
+*/
+PetscErrorCode MatGallopHostBecomesNewer(Mat A)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGallopBringToHost(A));
   PetscCall(HostIsWritten(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -148,14 +156,24 @@ PetscErrorCode MatLoad_SeqGallop(Mat A, PetscViewer viewer)
 /* MatStoreValues() reads the host values, which may be older than those on the GPU */
 PetscErrorCode MatStoreValues_SeqGallop(Mat A)
 {
-  Mat_Gallop        *g;
-  const PetscScalar *a;
+  Mat_Gallop *g;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  PetscCall(MatSeqAIJGetArrayRead(A, &a));
-  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+  PetscCall(MatGallopBringToHost(A));
   PetscCall((*g->storevalues)(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where rows have a pattern in common, PETSc sweeps by inodes, over the host values */
+PetscErrorCode MatSOR_SeqGallop(Mat A, Vec b, PetscReal omega, MatSORType flag, PetscReal shift, PetscInt its, PetscInt lits, Vec x)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(MatGallopBringToHost(A));
+  PetscCall((*g->parent.sor)(A, b, omega, flag, shift, its, lits, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -205,11 +223,8 @@ static PetscErrorCode CreateOnDevice(Mat A, const Mat_Gallop *g, Vec v, Vec *cop
 /* AIJCUSPARSE's MatGetDiagonal(), made to read the host's values */
 static PetscErrorCode GetDiagonalOnHost(Mat A, const Mat_Gallop *g, Vec d)
 {
-  const PetscScalar *a;
-
   PetscFunctionBegin;
-  PetscCall(MatSeqAIJGetArrayRead(A, &a)); /* which copies them there */
-  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+  PetscCall(MatGallopBringToHost(A));
 #if PetscDefined(HAVE_DEVICE)
   {
     const PetscOffloadMask mask = A->offloadmask;
