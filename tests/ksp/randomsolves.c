@@ -216,6 +216,7 @@ static PetscErrorCode Convert(Run *r)
   if (blocks && plain) PetscFunctionReturn(PETSC_SUCCESS); /* whose ILU goes on asking for the package that it has found first, cuSPARSE */
   PetscCall(TestNote(&r->d, type));
   PetscCall(MatConvert(r->A[0], type, MAT_INPLACE_MATRIX, &r->A[0]));
+  PetscCall(MatSetOption(r->A[0], MAT_USE_INODES, PETSC_FALSE)); /* as in Create(): it may be another matrix now */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
