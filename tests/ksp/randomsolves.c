@@ -16,7 +16,7 @@ typedef struct {
   Mat       A[2]; /* ours, and plain */
   KSP       ksp[2];
   TestDraws d;
-  PetscInt  n, bs, values; /* bs: rows of a block; values: seed of the entries */
+  PetscInt  n, bs, values, off; /* bs: rows of a block; values: seed of the entries; off: of the pattern */
   PetscBool symmetric, hostvectors, transpose, jacobi, scaled; /* scaled: by a diagonal */
   PetscInt  looks[2];
   PetscInt  solves, converged;
@@ -105,7 +105,7 @@ static PetscErrorCode NewValues(Run *r)
   for (int k = 0; k < 2; k++) {
     PetscCall(MatZeroEntries(r->A[k]));
     PetscCall(MatSetOption(r->A[k], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
-    PetscCall(Fill(r, r->A[k], 0));
+    PetscCall(Fill(r, r->A[k], r->n > 3000 ? r->off : 0)); /* entries that are new cost too much in a large matrix */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -171,6 +171,7 @@ static PetscErrorCode Replace(Run *r)
   if (points) PetscFunctionReturn(PETSC_SUCCESS);
   for (int k = 0; k < 2; k++) PetscCall(MatDestroy(&r->A[k]));
   r->values += 100;
+  r->off    = off;
   r->scaled = PETSC_FALSE;
   PetscCall(Create(r, off));
   for (int k = 0; k < 2; k++) PetscCall(KSPSetOperators(r->ksp[k], r->A[k], r->A[k]));
