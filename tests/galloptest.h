@@ -462,6 +462,22 @@ static inline PetscErrorCode TestAnswers(Mat A, Mat R, Vec x, Vec y, Vec z, Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Entries of D, which may be of any type, against those of a plain E */
+static inline PetscErrorCode TestCompareEntries(Mat D, Mat E, const char what[])
+{
+  Mat       F;
+  PetscReal size, error;
+
+  PetscFunctionBegin;
+  PetscCall(MatConvert(D, MATAIJ, MAT_INITIAL_MATRIX, &F));
+  PetscCall(MatNorm(E, NORM_FROBENIUS, &size));
+  PetscCall(MatAXPY(F, -1.0, E, UNKNOWN_NONZERO_PATTERN));
+  PetscCall(MatNorm(F, NORM_FROBENIUS, &error));
+  TestCheck(error <= 100 * PETSC_MACHINE_EPSILON * size, "error %g of norm %g", what, (double)error, (double)size);
+  PetscCall(MatDestroy(&F));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---- the statistics ---- */
 
 static inline PetscErrorCode TestIsOurs(Mat A, PetscBool ours, const char what[])

@@ -80,16 +80,41 @@ static PetscErrorCode FactorType(const Mat_Product *product, GallopType *type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc knows no product of AIJCUSPARSE and AIJ, or MAIJ, in MPI: with a factor of plain AIJ, of a parent of that type, or of MAIJ, all are AIJ. So are they where the GPU's product is wrong, the GPU has no room, or cuSPARSE does not take a factor. */
-static PetscErrorCode HasHostFactor(const Mat_Product *product, PetscBool *host)
+/* By PETSc's options for products of sparse matrices, by which AIJCUSPARSE takes functions that read old values of factors, and write the result without a word */
+static PetscErrorCode HostIsAsked(Mat C, PetscBool *host)
 {
-  const Mat factors[3] = {product->A, product->B, product->C};
-  PetscBool dense, mpidense, takes = PETSC_TRUE, fits = PETSC_TRUE;
+  static const char *const names[] = {
+    [MATPRODUCT_AB]   = "-matmatmult_backend_cpu",
+    [MATPRODUCT_AtB]  = "-mattransposematmult_backend_cpu",
+    [MATPRODUCT_RARt] = "-matrart_backend_cpu",
+    [MATPRODUCT_PtAP] = "-matptap_backend_cpu",
+    [MATPRODUCT_ABC]  = "-matmatmatmult_backend_cpu",
+  };
+  const Mat_Product *product    = C->product;
+  const Mat          factors[3] = {product->A, product->B, product->C};
+  const char        *name       = product->type < PETSC_STATIC_ARRAY_LENGTH(names) ? names[product->type] : NULL;
+  PetscBool          sparse     = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  *host = PETSC_FALSE;
+  for (int k = 0; k < 3 && sparse; k++)
+    if (factors[k]) PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)factors[k], &sparse, MATSEQAIJ, MATMPIAIJ, ""));
+  if (name && sparse) PetscCall(PetscOptionsGetBool(((PetscObject)C)->options, ((PetscObject)C)->prefix, product->api_user ? name : "-mat_product_algorithm_backend_cpu", host, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc knows no product of AIJCUSPARSE and AIJ, or MAIJ, in MPI: with a factor of plain AIJ, of a parent of that type, or of MAIJ, all are AIJ. So are they where the GPU's product is wrong, the GPU has no room, cuSPARSE does not take a factor, or the host is asked for. */
+static PetscErrorCode HasHostFactor(Mat C, PetscBool *host)
+{
+  const Mat_Product *product    = C->product;
+  const Mat          factors[3] = {product->A, product->B, product->C};
+  PetscBool          dense, mpidense, takes = PETSC_TRUE, fits = PETSC_TRUE;
 
   PetscFunctionBegin;
   PetscCall(MatProductIsDense_Gallop(product, &dense, &mpidense));
   if (dense) PetscCall(MatGallopParentFits(product->A, PETSC_TRUE, &fits));
-  *host = PetscNot(fits);
+  PetscCall(HostIsAsked(C, host));
+  *host = (PetscBool)(*host || !fits);
   for (int k = 0; k < 3 && !*host; k++) {
     Mat_Gallop *g = NULL;
 
@@ -406,7 +431,7 @@ PetscErrorCode MatProductSetFromOptions_Gallop(Mat C)
   PetscCall(MatProductIsDense_Gallop(C->product, &dense, &mpidense));
   PetscCheck((!dense && !mpidense) || C->product->B != C, PetscObjectComm((PetscObject)C), PETSC_ERR_ARG_IDN, "The result of a product A B must not be B");
   PetscCall(FactorType(C->product, &phases.type));
-  PetscCall(HasHostFactor(C->product, &phases.host));
+  PetscCall(HasHostFactor(C, &phases.host));
   PetscCall(LoanToProduct(&loan, C, phases.host));
   if (!loan.n) { /* called from below: PETSc knows no product for the parents either */
     PetscCall(AskOtherFactors(C));
