@@ -314,8 +314,7 @@ static PetscErrorCode Mult(Run *r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const char
-  HostOptions[] = "-matmatmult_backend_cpu 1 -mattransposematmult_backend_cpu 1 -matptap_backend_cpu 1 -matrart_backend_cpu 1 -matmatmatmult_backend_cpu 1 -mat_product_algorithm_backend_cpu 1";
+static const char HostOptions[] = "-matmatmult_backend_cpu 1 -mattransposematmult_backend_cpu 1 -matptap_backend_cpu 1 -matrart_backend_cpu 1 -matmatmatmult_backend_cpu 1 -mat_product_algorithm_backend_cpu 1";
 
 /* Products that are set up from now on are the host's, or not */
 static PetscErrorCode Backend(Run *r)

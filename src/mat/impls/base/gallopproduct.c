@@ -80,8 +80,8 @@ static PetscErrorCode FactorType(const Mat_Product *product, GallopType *type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* By PETSc's options for products of sparse matrices, by which AIJCUSPARSE takes functions that read old values of factors, and write the result without a word */
-static PetscErrorCode HostIsAsked(Mat C, PetscBool *host)
+/* Products of sparse matrices for which AIJCUSPARSE takes AIJ's functions: where it is asked to, where a factor is bound to the CPU, and those that it has not in MPI. Some of these functions read old values of factors, and write the result without a word. */
+static PetscErrorCode IsParentsOnHost(Mat C, PetscBool *host)
 {
   static const char *const names[] = {
     [MATPRODUCT_AB]   = "-matmatmult_backend_cpu",
@@ -93,17 +93,23 @@ static PetscErrorCode HostIsAsked(Mat C, PetscBool *host)
   const Mat_Product *product    = C->product;
   const Mat          factors[3] = {product->A, product->B, product->C};
   const char        *name       = product->type < PETSC_STATIC_ARRAY_LENGTH(names) ? names[product->type] : NULL;
-  PetscBool          sparse     = PETSC_TRUE;
+  PetscBool          mpi, sparse = PETSC_TRUE, asked = PETSC_FALSE, bound = PETSC_FALSE;
 
   PetscFunctionBegin;
   *host = PETSC_FALSE;
-  for (int k = 0; k < 3 && sparse; k++)
-    if (factors[k]) PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)factors[k], &sparse, MATSEQAIJ, MATMPIAIJ, ""));
-  if (name && sparse) PetscCall(PetscOptionsGetBool(((PetscObject)C)->options, ((PetscObject)C)->prefix, product->api_user ? name : "-mat_product_algorithm_backend_cpu", host, NULL));
+  for (int k = 0; k < 3 && sparse; k++) {
+    if (!factors[k]) continue;
+    PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)factors[k], &sparse, MATSEQAIJ, MATMPIAIJ, ""));
+    bound = (PetscBool)(bound || GallopBoundToCPU(factors[k]));
+  }
+  if (!sparse) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)product->A, MATMPIAIJ, &mpi));
+  if (name) PetscCall(PetscOptionsGetBool(((PetscObject)C)->options, ((PetscObject)C)->prefix, product->api_user ? name : "-mat_product_algorithm_backend_cpu", &asked, NULL));
+  *host = (PetscBool)(asked || bound || (mpi && product->type != MATPRODUCT_AB && product->type != MATPRODUCT_AtB && product->type != MATPRODUCT_PtAP));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc knows no product of AIJCUSPARSE and AIJ, or MAIJ, in MPI: with a factor of plain AIJ, of a parent of that type, or of MAIJ, all are AIJ. So are they where the GPU's product is wrong, the GPU has no room, cuSPARSE does not take a factor, or the host is asked for. */
+/* PETSc knows no product of AIJCUSPARSE and AIJ, or MAIJ, in MPI: with a factor of plain AIJ, of a parent of that type, or of MAIJ, all are AIJ. So are they where the GPU's product is wrong, the GPU has no room, cuSPARSE does not take a factor, or AIJCUSPARSE's product is AIJ's. */
 static PetscErrorCode HasHostFactor(Mat C, PetscBool *host)
 {
   const Mat_Product *product    = C->product;
@@ -113,7 +119,7 @@ static PetscErrorCode HasHostFactor(Mat C, PetscBool *host)
   PetscFunctionBegin;
   PetscCall(MatProductIsDense_Gallop(product, &dense, &mpidense));
   if (dense) PetscCall(MatGallopParentFits(product->A, PETSC_TRUE, &fits));
-  PetscCall(HostIsAsked(C, host));
+  PetscCall(IsParentsOnHost(C, host));
   *host = (PetscBool)(*host || !fits);
   for (int k = 0; k < 3 && !*host; k++) {
     Mat_Gallop *g = NULL;
