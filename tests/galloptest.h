@@ -527,8 +527,8 @@ static inline PetscErrorCode TestPartsFilled(Mat A, PetscInt *parts, PetscInt *f
   MatInfo info;
 
   PetscFunctionBegin;
-  PetscCall(TestGetBlocks(A, blocks, &n));
   *parts = *filled = 0;
+  PetscCall(TestGetBlocks(A, blocks, &n));
   for (int k = 0; k < n; k++) {
     PetscCall(MatGetInfo(blocks[k], MAT_LOCAL, &info));
     *parts += k == 0 || info.nz_used > 0;
