@@ -84,16 +84,17 @@ static PetscErrorCode FactorType(const Mat_Product *product, GallopType *type)
 static PetscErrorCode IsParentsOnHost(Mat C, PetscBool *host)
 {
   static const char *const names[] = {
-    [MATPRODUCT_AB]   = "-matmatmult_backend_cpu",
-    [MATPRODUCT_AtB]  = "-mattransposematmult_backend_cpu",
-    [MATPRODUCT_RARt] = "-matrart_backend_cpu",
-    [MATPRODUCT_PtAP] = "-matptap_backend_cpu",
-    [MATPRODUCT_ABC]  = "-matmatmatmult_backend_cpu",
+    [MATPRODUCT_AB]   = "matmatmult",
+    [MATPRODUCT_AtB]  = "mattransposematmult",
+    [MATPRODUCT_RARt] = "matrart",
+    [MATPRODUCT_PtAP] = "matptap",
+    [MATPRODUCT_ABC]  = "matmatmatmult",
   };
   const Mat_Product *product    = C->product;
   const Mat          factors[3] = {product->A, product->B, product->C};
   const char        *name       = product->type < PETSC_STATIC_ARRAY_LENGTH(names) ? names[product->type] : NULL;
   PetscBool          mpi, sparse = PETSC_TRUE, asked = PETSC_FALSE, bound = PETSC_FALSE;
+  char               option[64];
 
   PetscFunctionBegin;
   *host = PETSC_FALSE;
@@ -104,7 +105,10 @@ static PetscErrorCode IsParentsOnHost(Mat C, PetscBool *host)
   }
   if (!sparse) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectBaseTypeCompare((PetscObject)product->A, MATMPIAIJ, &mpi));
-  if (name) PetscCall(PetscOptionsGetBool(((PetscObject)C)->options, ((PetscObject)C)->prefix, product->api_user ? name : "-mat_product_algorithm_backend_cpu", &asked, NULL));
+  if (name) {
+    PetscCall(PetscSNPrintf(option, sizeof(option), "-%s_backend_cpu", product->api_user ? name : "mat_product_algorithm"));
+    PetscCall(PetscOptionsGetBool(((PetscObject)C)->options, ((PetscObject)C)->prefix, option, &asked, NULL));
+  }
   *host = (PetscBool)(asked || bound || (mpi && product->type != MATPRODUCT_AB && product->type != MATPRODUCT_AtB && product->type != MATPRODUCT_PtAP));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
