@@ -396,6 +396,8 @@ PETSC_INTERN PetscErrorCode MatGallopHostBecomesNewer(Mat);
 PETSC_INTERN PetscErrorCode MatRetrieveValues_SeqGallop(Mat);
 PETSC_INTERN PetscErrorCode MatStoreValues_SeqGallop(Mat);
 PETSC_INTERN PetscErrorCode MatSOR_SeqGallop(Mat, Vec, PetscReal, MatSORType, PetscReal, PetscInt, PetscInt, Vec);
+PETSC_INTERN PetscErrorCode MatGetColumnReductions_SeqGallop(Mat, PetscInt, PetscReal *);
+PETSC_INTERN PetscErrorCode MatIsHermitian_SeqGallop(Mat, PetscReal, PetscBool *);
 PETSC_INTERN PetscErrorCode MatEliminateZeros_SeqGallop(Mat, PetscBool);
 PETSC_INTERN PetscErrorCode MatGetDiagonal_SeqGallop(Mat, Vec);
 PETSC_INTERN PetscErrorCode MatScale_SeqGallop(Mat, PetscScalar);

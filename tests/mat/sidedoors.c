@@ -347,6 +347,54 @@ static PetscErrorCode Transpose(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What PETSc reads on the host, after values have changed where they are newest */
+static PetscErrorCode Reductions(void)
+{
+  Mat        A, R;
+  PetscInt   n;
+  PetscReal *norms[2];
+
+  PetscFunctionBegin;
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
+  PetscCall(Answers(A, R, "before MatGetColumnNorms()"));
+  PetscCall(MatScale(A, -2.0));
+  PetscCall(MatScale(R, -2.0));
+  PetscCall(MatGetSize(A, NULL, &n));
+  PetscCall(PetscMalloc2(n, &norms[0], n, &norms[1]));
+  PetscCall(MatGetColumnNorms(A, NORM_1, norms[0]));
+  PetscCall(MatGetColumnNorms(R, NORM_1, norms[1]));
+  for (PetscInt j = 0; j < n; j++)
+    TestCheck(PetscAbsReal(norms[0][j] - norms[1][j]) <= 100 * PETSC_MACHINE_EPSILON * norms[1][j], "column %" PetscInt_FMT " has %g, not %g", "MatGetColumnNorms()", j, (double)norms[0][j], (double)norms[1][j]);
+  PetscCall(PetscFree2(norms[0], norms[1]));
+  PetscCall(TestDestroy(&A, &R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Not any more, when rows have been scaled alone */
+static PetscErrorCode Hermitian(void)
+{
+  Mat       A;
+  Vec       left;
+  PetscBool is;
+
+  PetscFunctionBegin;
+  PetscCall(TestCreateLaplace(TestFormat(""), 9, 0, 0, 0, &A));
+  for (int k = 0; k < 3; k++) {
+    PetscMPIInt size;
+
+    PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
+    if (size > 1) break; /* PETSc has it of one process only */
+    PetscCall(MatIsHermitian(A, PETSC_SMALL, &is));
+    TestCheck(is == (k == 0), "%d after %d times MatDiagonalScale()", "MatIsHermitian()", (int)is, k);
+    PetscCall(MatCreateVecs(A, NULL, &left));
+    PetscCall(TestSetVec(left, 1));
+    PetscCall(MatDiagonalScale(A, left, NULL));
+    PetscCall(VecDestroy(&left));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
@@ -364,6 +412,8 @@ int main(int argc, char **argv)
   PetscCall(ZeroOldPattern(PETSC_TRUE));
   PetscCall(ZeroOldPattern(PETSC_FALSE));
   PetscCall(Transpose());
+  PetscCall(Reductions());
+  PetscCall(Hermitian());
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -186,6 +186,8 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
   WHERE(eliminatezeros, MatEliminateZeros_SeqGallop) \
   WHERE(load, MatLoad_SeqGallop) \
   WHERE(sor, MatSOR_SeqGallop) \
+  WHERE(getcolumnreductions, MatGetColumnReductions_SeqGallop) \
+  ALWAYS(ishermitian, MatIsHermitian_SeqGallop) \
   ALWAYS(assemblyend, MatAssemblyEnd_SeqGallop)
 
 /* The parent's functions that check its name, those that others have taken apart */

@@ -177,6 +177,27 @@ PetscErrorCode MatSOR_SeqGallop(Mat A, Vec b, PetscReal omega, MatSORType flag, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Norms, sums and means of columns, of the host values */
+PetscErrorCode MatGetColumnReductions_SeqGallop(Mat A, PetscInt type, PetscReal *reductions)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(MatGallopBringToHost(A));
+  PetscCall((*g->parent.getcolumnreductions)(A, type, reductions));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* As MatIsHermitian() does where a type has no function for it: that of AIJ looks at the host values */
+PetscErrorCode MatIsHermitian_SeqGallop(Mat A, PetscReal tol, PetscBool *is)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGallopBringToHost(A));
+  PetscCall(MatIsHermitianTranspose(A, A, tol, is));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* GallopVecCopyEntries - The part that this process has, wherever each vector is */
 PetscErrorCode GallopVecCopyEntries(Vec from, Vec to)
 {
