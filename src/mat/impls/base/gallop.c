@@ -9,6 +9,7 @@
 #include <gallop/matgallopimpl.h>
 
 #define GALLOP_CONTEXT "MatGallop"
+#define GALLOP_ABC     "MatProductSetFromOptions_seqaij_seqaij_seqaij_C"
 
 /* The parents have a number, which MatDestroy needs: it may run when name and container are gone already (MatHeaderMerge) */
 #define GALLOP_NPARENTS            4
@@ -380,6 +381,7 @@ PetscErrorCode MatGallopAttach(Mat A, GallopType type)
   PetscCall(GallopNamesCompose(A));
   if (!mpi) {
     PetscErrorCode (*kron)(Mat, Mat, MatReuse, Mat *);
+    const struct _MatOps *plain;
 
     PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSeqAIJKron_C", &kron));
     if (kron != MatSeqAIJKron_Gallop) g->kron = kron;
@@ -390,6 +392,9 @@ PetscErrorCode MatGallopAttach(Mat A, GallopType type)
     if (f != MatStoreValues_SeqGallop) g->storevalues = f;
     PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", MatRetrieveValues_SeqGallop));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatStoreValues_C", MatStoreValues_SeqGallop));
+    /* a product of three of which some are on the host: PETSc has it for AIJ by A->ops alone, which differ here, and else takes one that keeps a first factor */
+    PetscCall(MatGallopGetPlainOps(&plain));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, GALLOP_ABC, plain->productsetfromoptions));
   }
   PetscCall(PetscObjectChangeTypeName((PetscObject)A, own));
   PetscCall(MatGallopSetOptionsFromDatabase(A));
@@ -409,6 +414,7 @@ PetscErrorCode MatGallopForget(Mat copy, Mat A)
     PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatSeqAIJKron_C", g->kron));
     PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatRetrieveValues_C", g->retrievevalues));
     PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatStoreValues_C", g->storevalues));
+    PetscCall(PetscObjectComposeFunction((PetscObject)copy, GALLOP_ABC, NULL));
   }
   PetscCall(MatGallopForgetCOO(copy, g));
   PetscCall(GallopNamesForget(copy, g));

@@ -59,8 +59,8 @@ static PetscErrorCode BringFactorsToHost(Mat C, PetscBool host)
     for (int b = 0; b < 2; b++) {
       if (!blocks[b]) continue;
       if (factor == C) {
-        PetscCall(MatSeqAIJGetArray(blocks[b], &c));
-        PetscCall(MatSeqAIJRestoreArray(blocks[b], &c));
+        PetscCall(MatSeqAIJGetArrayWrite(blocks[b], &c)); /* all of them are replaced */
+        PetscCall(MatSeqAIJRestoreArrayWrite(blocks[b], &c));
       } else PetscCall(MatGallopBringToHost(blocks[b]));
     }
   }
@@ -80,6 +80,17 @@ static PetscErrorCode FactorType(const Mat_Product *product, GallopType *type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode IsSparse(const Mat_Product *product, PetscBool *sparse)
+{
+  const Mat factors[3] = {product->A, product->B, product->C};
+
+  PetscFunctionBegin;
+  *sparse = PETSC_TRUE;
+  for (int k = 0; k < 3 && *sparse; k++)
+    if (factors[k]) PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)factors[k], sparse, MATSEQAIJ, MATMPIAIJ, ""));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Products of sparse matrices for which AIJCUSPARSE takes AIJ's functions: where it is asked to, where a factor is bound to the CPU, and those that it has not in MPI. Some of these functions read old values of factors, and write the result without a word. */
 static PetscErrorCode IsParentsOnHost(Mat C, PetscBool *host)
 {
@@ -93,21 +104,18 @@ static PetscErrorCode IsParentsOnHost(Mat C, PetscBool *host)
   const Mat_Product *product    = C->product;
   const Mat          factors[3] = {product->A, product->B, product->C};
   const char        *name       = product->type < PETSC_STATIC_ARRAY_LENGTH(names) ? names[product->type] : NULL;
-  PetscBool          mpi, sparse = PETSC_TRUE, asked = PETSC_FALSE, bound = PETSC_FALSE;
+  PetscBool          mpi, sparse, asked = PETSC_FALSE, bound = PETSC_FALSE;
   char               option[64];
 
   PetscFunctionBegin;
   *host = PETSC_FALSE;
-  for (int k = 0; k < 3 && sparse; k++) {
-    if (!factors[k]) continue;
-    PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)factors[k], &sparse, MATSEQAIJ, MATMPIAIJ, ""));
-    bound = (PetscBool)(bound || GallopBoundToCPU(factors[k]));
-  }
+  PetscCall(IsSparse(product, &sparse));
   if (!sparse) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < 3; k++) bound = (PetscBool)(bound || (factors[k] && GallopBoundToCPU(factors[k])));
   PetscCall(PetscObjectBaseTypeCompare((PetscObject)product->A, MATMPIAIJ, &mpi));
   if (name) {
     PetscCall(PetscSNPrintf(option, sizeof(option), "-%s_backend_cpu", product->api_user ? name : "mat_product_algorithm"));
-    PetscCall(PetscOptionsGetBool(((PetscObject)C)->options, ((PetscObject)C)->prefix, option, &asked, NULL));
+    PetscCall(PetscOptionsGetBool(NULL, ((PetscObject)C)->prefix, option, &asked, NULL));
   }
   *host = (PetscBool)(asked || bound || (mpi && product->type != MATPRODUCT_AB && product->type != MATPRODUCT_AtB && product->type != MATPRODUCT_PtAP));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -161,6 +169,7 @@ typedef struct {
   PetscBool     densehost;        /* the result has to be of type MATSEQDENSE, which the GPU's symbolic phase has changed */
   PetscObjectId factors[3];       /* those of the symbolic phase, sparse ones where it keeps no others */
   PetscBool     first;            /* no numeric phase has run since */
+  PetscBool     unset;            /* then: the values that the first one would take were computed of unset ones */
   PetscBool     stale;            /* set up for other data than the product has now */
   PetscBool     ondevice;         /* the result was of type MATSEQDENSECUDA then */
   PetscErrorCode (*AB)(Mat, Mat, Mat); /* what the symbolic phase set, and the numeric one of AIJ calls: a dense result that changes its type sets its own */
@@ -252,9 +261,62 @@ static PetscErrorCode PutBack(Mat C, const PutBy *theirs)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* AIJCUSPARSE computes a product of three on one process as X (Y Z) */
+static PetscBool GetNested(const Mat_Product *product, Mat factors[3])
+{
+  if (product->type != MATPRODUCT_PtAP && product->type != MATPRODUCT_RARt && product->type != MATPRODUCT_ABC) return PETSC_FALSE;
+  factors[0] = product->type == MATPRODUCT_ABC ? product->A : product->B;
+  factors[1] = product->type == MATPRODUCT_ABC ? product->B : product->A;
+  factors[2] = product->type == MATPRODUCT_ABC ? product->C : product->B;
+  return PETSC_TRUE;
+}
+
 /*
-  With other factors than it was set up for, from MatProductReplaceMats() or MATSHELL, a product on the GPU is wrong in two ways. MATMPIAIJCUSPARSE keeps the blocks of the factors: it is set up
-  again. MATSEQAIJCUSPARSE computes values in the symbolic phase already, and the first numeric one takes them: that one runs twice.
+  Where Y or Z has its values on the GPU alone, the symbolic phase leaves those of Y Z unset, copies these to the GPU and takes them for its values there: with an X that is at both places, it computes
+  the result of them, and the first numeric phase has nothing more to do (PETSc 3.26).
+*/
+static PetscErrorCode IsOfUnset(const Mat_Product *product, PetscBool *unset)
+{
+#if PetscDefined(HAVE_CUDA)
+  Mat       f[3];
+  PetscBool sparse;
+
+  PetscFunctionBegin;
+  *unset = PETSC_FALSE;
+  if (!product->api_user || !GetNested(product, f)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IsSparse(product, &sparse));
+  *unset = (PetscBool)(sparse && f[0]->offloadmask != PETSC_OFFLOAD_GPU && (f[1]->offloadmask == PETSC_OFFLOAD_GPU || f[2]->offloadmask == PETSC_OFFLOAD_GPU));
+  PetscFunctionReturn(PETSC_SUCCESS);
+#else
+  (void)product;
+  *unset = PETSC_FALSE;
+  return PETSC_SUCCESS;
+#endif
+}
+
+/* The products of two that AIJCUSPARSE keeps for one of three, as matproduct.c of PETSc 3.26 has them: MatProductReplaceMats() leaves their factors as they were */
+typedef struct {
+  Mat YZ, XYZ;
+} Nested;
+
+static PetscErrorCode ReplaceNested(const Mat_Product *product)
+{
+  const Nested *nested = (const Nested *)product->data;
+  Mat           f[3];
+  PetscBool     sparse;
+
+  PetscFunctionBegin;
+  if (!nested || !product->setfromoptionscalled || !GetNested(product, f)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(IsSparse(product, &sparse));
+  if (!sparse) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatProductReplaceMats(f[1], f[2], NULL, nested->YZ));
+  PetscCall(MatProductReplaceMats(f[0], NULL, NULL, nested->XYZ));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  With other factors than it was set up for, from MatProductReplaceMats() or MATSHELL, a product on the GPU is wrong in three ways. MATMPIAIJCUSPARSE keeps the blocks of the factors: it is set up
+  again. MATSEQAIJCUSPARSE keeps those of a product of three, where they are replaced; and it computes values in the symbolic phase already, and the first numeric one takes them: that one runs twice.
 */
 static PetscErrorCode SetUpForOtherFactors(Mat C, const ProductPhases *phases, PutBy *theirs, PetscBool *again, PetscBool *twice)
 {
@@ -270,8 +332,9 @@ static PetscErrorCode SetUpForOtherFactors(Mat C, const ProductPhases *phases, P
   PetscCall(GetFactorIds(product, ids));
   others = (PetscBool)(ids[0] != phases->factors[0] || ids[1] != phases->factors[1] || ids[2] != phases->factors[2]);
   *again = (PetscBool)(others && g->mpi);
-  *twice = (PetscBool)(others && !g->mpi && phases->first);
+  *twice = (PetscBool)((others || phases->unset) && !g->mpi && !phases->host && phases->first);
   if (*again) PetscCall(SetUpAgain(C, theirs));
+  else if (others && !phases->host) PetscCall(ReplaceNested(product));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -339,6 +402,7 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
     PetscCall(BringFactorsToHost(C, phases.host));
     PetscCall(LoanToProduct(&loan, C, phases.host));
     GallopLoanCall(&loan, RunNumeric(C, &phases, twice));
+    C->transupdated = PETSC_FALSE; /* which AIJCUSPARSE leaves */
     if (C->ops->productnumeric && C->ops->productnumeric != MatProductNumeric_Gallop) { /* that of a product of three sets itself again */
       phases.numeric = C->ops->productnumeric;
       PetscCall(ProductPhasesKeep(C, &phases));
@@ -400,6 +464,7 @@ static PetscErrorCode MatProductSymbolic_Gallop(Mat C)
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSE, &phases.densehost));
   if (!dense) PetscCall(KeepCopies(C, phases.host)); /* that of a product with a dense matrix looks at sizes only */
   PetscCall(LoanToProduct(&loan, C, phases.host));
+  PetscCall(IsOfUnset(C->product, &phases.unset));
   GallopLoanCall(&loan, (*phases.symbolic)(C));
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSECUDA, &isdevice));
   if (!isdevice) phases.densehost = PETSC_FALSE;
