@@ -307,6 +307,7 @@ PETSC_INTERN PetscErrorCode MatGallopWarnLack(Mat, Mat_Gallop *, GallopStructure
 PETSC_INTERN PetscErrorCode MatGallopPays(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscBool, PetscBool *);
 PETSC_INTERN void           MatGallopPaysNote(Mat_Gallop *);
 PETSC_INTERN PetscErrorCode MatGallopUpdate(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscObjectState, PetscBool product, void **);
+PETSC_INTERN PetscErrorCode MatGallopForgetAssembly(Mat);
 PETSC_INTERN PetscErrorCode MatGallopTries(Mat, PetscBool *);
 
 /* lends the parent's type name to a matrix while one of the parent's functions that compares exact names runs */

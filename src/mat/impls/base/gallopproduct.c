@@ -403,6 +403,7 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
     PetscCall(LoanToProduct(&loan, C, phases.host));
     GallopLoanCall(&loan, RunNumeric(C, &phases, twice));
     C->transupdated = PETSC_FALSE; /* which AIJCUSPARSE leaves */
+    PetscCall(MatGallopForgetAssembly(C));
     if (C->ops->productnumeric && C->ops->productnumeric != MatProductNumeric_Gallop) { /* that of a product of three sets itself again */
       phases.numeric = C->ops->productnumeric;
       PetscCall(ProductPhasesKeep(C, &phases));

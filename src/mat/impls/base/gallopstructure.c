@@ -276,6 +276,17 @@ PetscErrorCode MatGallopTries(Mat A, PetscBool *tries)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* MatGallopForgetAssembly - Values have changed since the assembly that a format was made in, in a way that may count as one */
+PetscErrorCode MatGallopForgetAssembly(Mat A)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  for (int p = 0; p < 2 && g; p++) g->structure[GALLOP_FORMAT].instance[p].key.assemblies = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatAssemblyEnd_SeqGallop(Mat A, MatAssemblyType mode)
 {
   Mat_Gallop      *g;
@@ -285,7 +296,7 @@ PetscErrorCode MatAssemblyEnd_SeqGallop(Mat A, MatAssemblyType mode)
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall((*g->parent.assemblyend)(A, mode));
-  for (int p = 0; p < 2; p++) g->structure[GALLOP_FORMAT].instance[p].key.assemblies = 0;
+  PetscCall(MatGallopForgetAssembly(A));
   if (mode == MAT_FINAL_ASSEMBLY && g->build == GALLOP_BUILD_ASSEMBLY && !A->structure_only) {
     PetscBool   device;
     GallopPlace place;
