@@ -392,6 +392,7 @@ PETSC_INTERN PetscErrorCode MatSolverTypeRegister_Gallop(void);
 PETSC_INTERN PetscErrorCode MatSolverTypeRegisterCUSPARSE_Gallop(GallopType);
 
 PETSC_INTERN PetscErrorCode MatDuplicate_Gallop(Mat, MatDuplicateOption, Mat *);
+PETSC_INTERN PetscErrorCode MatGallopHostIsWritten(Mat);
 PETSC_INTERN PetscErrorCode MatGallopBringToHost(Mat);
 PETSC_INTERN PetscErrorCode MatGallopHostBecomesNewer(Mat);
 PETSC_INTERN PetscErrorCode MatRetrieveValues_SeqGallop(Mat);

@@ -381,7 +381,6 @@ PetscErrorCode MatGallopAttach(Mat A, GallopType type)
   PetscCall(GallopNamesCompose(A));
   if (!mpi) {
     PetscErrorCode (*kron)(Mat, Mat, MatReuse, Mat *);
-    const struct _MatOps *plain;
 
     PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSeqAIJKron_C", &kron));
     if (kron != MatSeqAIJKron_Gallop) g->kron = kron;
@@ -392,9 +391,12 @@ PetscErrorCode MatGallopAttach(Mat A, GallopType type)
     if (f != MatStoreValues_SeqGallop) g->storevalues = f;
     PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", MatRetrieveValues_SeqGallop));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatStoreValues_C", MatStoreValues_SeqGallop));
-    /* a product of three of which some are on the host: PETSc has it for AIJ by A->ops alone, which differ here, and else takes one that keeps a first factor */
-    PetscCall(MatGallopGetPlainOps(&plain));
-    PetscCall(PetscObjectComposeFunction((PetscObject)A, GALLOP_ABC, plain->productsetfromoptions));
+    if (device) { /* a product of three of which some are on the host: PETSc has it for AIJ by A->ops alone, which differ here, and else takes one that keeps a first factor */
+      const struct _MatOps *plain;
+
+      PetscCall(MatGallopGetPlainOps(&plain));
+      PetscCall(PetscObjectComposeFunction((PetscObject)A, GALLOP_ABC, plain->productsetfromoptions));
+    }
   }
   PetscCall(PetscObjectChangeTypeName((PetscObject)A, own));
   PetscCall(MatGallopSetOptionsFromDatabase(A));

@@ -44,10 +44,9 @@ static PetscErrorCode BringFactorsToHost(Mat C, PetscBool host)
 
   PetscFunctionBegin;
   for (int k = 0; k < 4 && host; k++) {
-    Mat          factor = factors[k], blocks[2];
-    Mat_Gallop  *g      = NULL;
-    PetscScalar *c;
-    PetscBool    blocked = PETSC_FALSE;
+    Mat         factor = factors[k], blocks[2];
+    Mat_Gallop *g      = NULL;
+    PetscBool   blocked = PETSC_FALSE;
 
     if (factor) PetscCall(PetscObjectTypeCompareAny((PetscObject)factor, &blocked, MATSEQMAIJ, MATMPIMAIJ, ""));
     if (blocked) PetscCall(MatMAIJGetAIJ(factor, &factor));
@@ -58,10 +57,8 @@ static PetscErrorCode BringFactorsToHost(Mat C, PetscBool host)
     if (g->mpi) PetscCall(MatGallopGetBlocks(factor, &blocks[0], &blocks[1]));
     for (int b = 0; b < 2; b++) {
       if (!blocks[b]) continue;
-      if (factor == C) {
-        PetscCall(MatSeqAIJGetArrayWrite(blocks[b], &c)); /* all of them are replaced */
-        PetscCall(MatSeqAIJRestoreArrayWrite(blocks[b], &c));
-      } else PetscCall(MatGallopBringToHost(blocks[b]));
+      if (factor == C) PetscCall(MatGallopHostIsWritten(blocks[b]));
+      else PetscCall(MatGallopBringToHost(blocks[b]));
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -80,17 +77,6 @@ static PetscErrorCode FactorType(const Mat_Product *product, GallopType *type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode IsSparse(const Mat_Product *product, PetscBool *sparse)
-{
-  const Mat factors[3] = {product->A, product->B, product->C};
-
-  PetscFunctionBegin;
-  *sparse = PETSC_TRUE;
-  for (int k = 0; k < 3 && *sparse; k++)
-    if (factors[k]) PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)factors[k], sparse, MATSEQAIJ, MATMPIAIJ, ""));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Products of sparse matrices for which AIJCUSPARSE takes AIJ's functions: where it is asked to, where a factor is bound to the CPU, and those that it has not in MPI. Some of these functions read old values of factors, and write the result without a word. */
 static PetscErrorCode IsParentsOnHost(Mat C, PetscBool *host)
 {
@@ -104,14 +90,17 @@ static PetscErrorCode IsParentsOnHost(Mat C, PetscBool *host)
   const Mat_Product *product    = C->product;
   const Mat          factors[3] = {product->A, product->B, product->C};
   const char        *name       = product->type < PETSC_STATIC_ARRAY_LENGTH(names) ? names[product->type] : NULL;
-  PetscBool          mpi, sparse, asked = PETSC_FALSE, bound = PETSC_FALSE;
+  PetscBool          mpi, sparse = PETSC_TRUE, asked = PETSC_FALSE, bound = PETSC_FALSE;
   char               option[64];
 
   PetscFunctionBegin;
   *host = PETSC_FALSE;
-  PetscCall(IsSparse(product, &sparse));
+  for (int k = 0; k < 3 && sparse; k++) {
+    if (!factors[k]) continue;
+    PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)factors[k], &sparse, MATSEQAIJ, MATMPIAIJ, ""));
+    bound = (PetscBool)(bound || GallopBoundToCPU(factors[k]));
+  }
   if (!sparse) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int k = 0; k < 3; k++) bound = (PetscBool)(bound || (factors[k] && GallopBoundToCPU(factors[k])));
   PetscCall(PetscObjectBaseTypeCompare((PetscObject)product->A, MATMPIAIJ, &mpi));
   if (name) {
     PetscCall(PetscSNPrintf(option, sizeof(option), "-%s_backend_cpu", product->api_user ? name : "mat_product_algorithm"));
@@ -261,37 +250,38 @@ static PetscErrorCode PutBack(Mat C, const PutBy *theirs)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* AIJCUSPARSE computes a product of three on one process as X (Y Z) */
-static PetscBool GetNested(const Mat_Product *product, Mat factors[3])
+/* X, Y and Z where AIJCUSPARSE computes a product of three sparse matrices, on one process, as X (Y Z) */
+static PetscErrorCode GetNested(const Mat_Product *product, Mat factors[3], PetscBool *nested)
 {
-  if (product->type != MATPRODUCT_PtAP && product->type != MATPRODUCT_RARt && product->type != MATPRODUCT_ABC) return PETSC_FALSE;
-  factors[0] = product->type == MATPRODUCT_ABC ? product->A : product->B;
-  factors[1] = product->type == MATPRODUCT_ABC ? product->B : product->A;
-  factors[2] = product->type == MATPRODUCT_ABC ? product->C : product->B;
-  return PETSC_TRUE;
+  const PetscBool abc = (PetscBool)(product->type == MATPRODUCT_ABC);
+
+  PetscFunctionBegin;
+  *nested = (PetscBool)(abc || product->type == MATPRODUCT_PtAP || product->type == MATPRODUCT_RARt);
+  if (!*nested) PetscFunctionReturn(PETSC_SUCCESS);
+  factors[0] = abc ? product->A : product->B;
+  factors[1] = abc ? product->B : product->A;
+  factors[2] = abc ? product->C : product->B;
+  for (int k = 0; k < 3 && *nested; k++) PetscCall(PetscObjectBaseTypeCompare((PetscObject)factors[k], MATSEQAIJ, nested));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
   Where Y or Z has its values on the GPU alone, the symbolic phase leaves those of Y Z unset, copies these to the GPU and takes them for its values there: with an X that is at both places, it computes
   the result of them, and the first numeric phase has nothing more to do (PETSc 3.26).
 */
-static PetscErrorCode IsOfUnset(const Mat_Product *product, PetscBool *unset)
+static PetscErrorCode IsOfUnset(const Mat_Product *product, PetscBool host, PetscBool *unset)
 {
-#if PetscDefined(HAVE_CUDA)
-  Mat       f[3];
-  PetscBool sparse;
-
   PetscFunctionBegin;
   *unset = PETSC_FALSE;
-  if (!product->api_user || !GetNested(product, f)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IsSparse(product, &sparse));
-  *unset = (PetscBool)(sparse && f[0]->offloadmask != PETSC_OFFLOAD_GPU && (f[1]->offloadmask == PETSC_OFFLOAD_GPU || f[2]->offloadmask == PETSC_OFFLOAD_GPU));
-  PetscFunctionReturn(PETSC_SUCCESS);
-#else
-  (void)product;
-  *unset = PETSC_FALSE;
-  return PETSC_SUCCESS;
+#if PetscDefined(HAVE_CUDA)
+  if (!host && product->api_user) {
+    Mat f[3];
+
+    PetscCall(GetNested(product, f, unset));
+    if (*unset) *unset = (PetscBool)(f[0]->offloadmask != PETSC_OFFLOAD_GPU && (f[1]->offloadmask == PETSC_OFFLOAD_GPU || f[2]->offloadmask == PETSC_OFFLOAD_GPU));
+  }
 #endif
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The products of two that AIJCUSPARSE keeps for one of three, as matproduct.c of PETSc 3.26 has them: MatProductReplaceMats() leaves their factors as they were */
@@ -303,12 +293,11 @@ static PetscErrorCode ReplaceNested(const Mat_Product *product)
 {
   const Nested *nested = (const Nested *)product->data;
   Mat           f[3];
-  PetscBool     sparse;
+  PetscBool     is;
 
   PetscFunctionBegin;
-  if (!nested || !product->setfromoptionscalled || !GetNested(product, f)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(IsSparse(product, &sparse));
-  if (!sparse) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GetNested(product, f, &is));
+  if (!is || !nested || !product->setfromoptionscalled) PetscFunctionReturn(PETSC_SUCCESS); /* MATSHELL's data may be another's */
   PetscCall(MatProductReplaceMats(f[1], f[2], NULL, nested->YZ));
   PetscCall(MatProductReplaceMats(f[0], NULL, NULL, nested->XYZ));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -332,7 +321,7 @@ static PetscErrorCode SetUpForOtherFactors(Mat C, const ProductPhases *phases, P
   PetscCall(GetFactorIds(product, ids));
   others = (PetscBool)(ids[0] != phases->factors[0] || ids[1] != phases->factors[1] || ids[2] != phases->factors[2]);
   *again = (PetscBool)(others && g->mpi);
-  *twice = (PetscBool)((others || phases->unset) && !g->mpi && !phases->host && phases->first);
+  *twice = (PetscBool)(others && !g->mpi && !phases->host && phases->first);
   if (*again) PetscCall(SetUpAgain(C, theirs));
   else if (others && !phases->host) PetscCall(ReplaceNested(product));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -401,7 +390,7 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
     PetscCall(KeepCopies(C, phases.host));
     PetscCall(BringFactorsToHost(C, phases.host));
     PetscCall(LoanToProduct(&loan, C, phases.host));
-    GallopLoanCall(&loan, RunNumeric(C, &phases, twice));
+    GallopLoanCall(&loan, RunNumeric(C, &phases, (PetscBool)(twice || (phases.first && phases.unset))));
     C->transupdated = PETSC_FALSE; /* which AIJCUSPARSE leaves */
     PetscCall(MatGallopForgetAssembly(C));
     if (C->ops->productnumeric && C->ops->productnumeric != MatProductNumeric_Gallop) { /* that of a product of three sets itself again */
@@ -465,7 +454,7 @@ static PetscErrorCode MatProductSymbolic_Gallop(Mat C)
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSE, &phases.densehost));
   if (!dense) PetscCall(KeepCopies(C, phases.host)); /* that of a product with a dense matrix looks at sizes only */
   PetscCall(LoanToProduct(&loan, C, phases.host));
-  PetscCall(IsOfUnset(C->product, &phases.unset));
+  PetscCall(IsOfUnset(C->product, phases.host, &phases.unset));
   GallopLoanCall(&loan, (*phases.symbolic)(C));
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSECUDA, &isdevice));
   if (!isdevice) phases.densehost = PETSC_FALSE;

@@ -6,8 +6,8 @@
 
 #include <gallop/matgallopimpl.h>
 
-/* The values on the host are the newest, whoever writes them all; increases the object state */
-static PetscErrorCode HostIsWritten(Mat A)
+/* MatGallopHostIsWritten - The values on the host are the newest, whoever writes them all; increases the object state */
+PetscErrorCode MatGallopHostIsWritten(Mat A)
 {
   PetscScalar *write;
 
@@ -36,7 +36,7 @@ PetscErrorCode MatGallopHostBecomesNewer(Mat A)
 {
   PetscFunctionBegin;
   PetscCall(MatGallopBringToHost(A));
-  PetscCall(HostIsWritten(A));
+  PetscCall(MatGallopHostIsWritten(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -103,7 +103,7 @@ PetscErrorCode MatCreateSubMatrices_MPIGallop(Mat A, PetscInt n, const IS irow[]
     if (after) PetscCall((*g->parent.createsubmatrices)(A, n, irow, icol, reuse, submat));
     for (PetscInt k = 0; k < n; k++) {
       PetscCall(MatGallopGetContext((*submat)[k], &s));
-      if (s && !s->mpi) PetscCall(HostIsWritten((*submat)[k]));
+      if (s && !s->mpi) PetscCall(MatGallopHostIsWritten((*submat)[k]));
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -117,7 +117,7 @@ PetscErrorCode MatTranspose_SeqGallop(Mat A, MatReuse reuse, Mat *B)
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
   if (reuse == MAT_REUSE_MATRIX) PetscCall(MatGallopGetContext(*B, &b));
-  if (b && !b->mpi) PetscCall(HostIsWritten(*B));
+  if (b && !b->mpi) PetscCall(MatGallopHostIsWritten(*B));
   PetscCall((*g->parent.transpose)(A, reuse, B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
