@@ -462,19 +462,18 @@ static inline PetscErrorCode TestAnswers(Mat A, Mat R, Vec x, Vec y, Vec z, Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Entries of D, which may be of any type, against those of a plain E */
-static inline PetscErrorCode TestCompareEntries(Mat D, Mat E, const char what[])
+/* The norms of what is wrong with found, which may be on the GPU, and of wanted */
+static inline PetscErrorCode TestVecError(Vec found, Vec wanted, PetscReal *error, PetscReal *norm)
 {
-  Mat       F;
-  PetscReal size, error;
+  Vec difference;
 
   PetscFunctionBegin;
-  PetscCall(MatConvert(D, MATAIJ, MAT_INITIAL_MATRIX, &F));
-  PetscCall(MatNorm(E, NORM_FROBENIUS, &size));
-  PetscCall(MatAXPY(F, -1.0, E, UNKNOWN_NONZERO_PATTERN));
-  PetscCall(MatNorm(F, NORM_FROBENIUS, &error));
-  TestCheck(error <= 100 * PETSC_MACHINE_EPSILON * size, "error %g of norm %g", what, (double)error, (double)size);
-  PetscCall(MatDestroy(&F));
+  PetscCall(VecDuplicate(wanted, &difference));
+  PetscCall(VecCopy(found, difference));
+  PetscCall(VecAXPY(difference, -1.0, wanted));
+  PetscCall(VecNorm(difference, NORM_2, error));
+  PetscCall(VecNorm(wanted, NORM_2, norm));
+  PetscCall(VecDestroy(&difference));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

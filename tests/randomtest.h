@@ -94,3 +94,11 @@ static inline PetscErrorCode TestChooseCall(TestDraws *d, const TestSequences *s
   *(const void **)call = line;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* With -show, what has been called by now */
+static inline PetscErrorCode TestShow(const TestDraws *d, const TestSequences *s)
+{
+  PetscFunctionBegin;
+  if (s->show) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s\n", d->history));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

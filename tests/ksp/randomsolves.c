@@ -499,7 +499,7 @@ static PetscErrorCode SetEigenvalues(Run *r)
 static PetscErrorCode Solve(Run *r)
 {
   const PetscReal    tolerance = (PetscReal)(sizeof(PetscReal) < 8 ? 1e-2 : 1e-6);
-  Vec                b[2], x[2], difference;
+  Vec                b[2], x[2];
   PetscInt           its[2], most, nhistory[2], looks[2] = {r->looks[0], r->looks[1]};
   const PetscReal   *history[2];
   KSPConvergedReason reason[2];
@@ -547,12 +547,7 @@ static PetscErrorCode Solve(Run *r)
     PetscCall(KSPGetNormType(r->ksp[1], &normtype));
     TestCheck(normtype == KSP_NORM_NONE || PetscAbsReal(rnorm[0] - rnorm[1]) <= tolerance * PetscMax(1, rnorm[1]), "the last norm is %g, not %g", r->d.history, (double)rnorm[0], (double)rnorm[1]);
   }
-  PetscCall(VecNorm(x[1], NORM_2, &norm));
-  PetscCall(VecDuplicate(x[1], &difference));
-  PetscCall(VecCopy(x[0], difference)); /* which may be on the GPU */
-  PetscCall(VecAXPY(difference, -1.0, x[1]));
-  PetscCall(VecNorm(difference, NORM_2, &error));
-  PetscCall(VecDestroy(&difference));
+  PetscCall(TestVecError(x[0], x[1], &error, &norm));
   if (its[0] == its[1] || reason[1] > 0) {
     PetscReal rtol;
 
@@ -603,12 +598,12 @@ static PetscErrorCode Sequence(PetscInt seed, const TestSequences *s, PetscInt *
     PetscCall(TestChooseCall(&r.d, s, k, Calls, sizeof(*Calls), PETSC_STATIC_ARRAY_LENGTH(Calls), &call));
     more = s->listed ? 1 : TestDrawInt(&r.d, 3);
     PetscCall(TestNote(&r.d, call->name));
-    if (s->show) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s\n", r.d.history));
+    PetscCall(TestShow(&r.d, s));
     TestDo(&r.d, (*call->call)(&r));
     for (PetscInt l = 0; l < more; l++) TestDo(&r.d, Solve(&r));
   }
   TestDo(&r.d, Solve(&r));
-  if (s->show) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s\n", r.d.history));
+  PetscCall(TestShow(&r.d, s));
   for (int k = 0; k < 2; k++) {
     PetscCall(KSPDestroy(&r.ksp[k]));
     PetscCall(MatDestroy(&r.A[k]));

@@ -8,16 +8,10 @@ static char help[] = "Products of an MPI matrix with vectors that the first proc
 static PetscErrorCode Check(Vec found, Vec wanted, const char what[])
 {
   PetscReal norm, error;
-  Vec       difference;
 
   PetscFunctionBegin;
-  PetscCall(VecDuplicate(wanted, &difference));
-  PetscCall(VecCopy(found, difference));
-  PetscCall(VecAXPY(difference, -1.0, wanted));
-  PetscCall(VecNorm(difference, NORM_2, &error));
-  PetscCall(VecNorm(wanted, NORM_2, &norm));
+  PetscCall(TestVecError(found, wanted, &error, &norm));
   PetscCheck(error <= 100 * PETSC_MACHINE_EPSILON * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: the error is %g of %g", what, (double)error, (double)norm);
-  PetscCall(VecDestroy(&difference));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -2,38 +2,9 @@
 static char help[] = "Products of Gallop matrices with each other, with plain ones and with dense ones; again after values have changed.\n\n";
 
 #include "../densetest.h"
+#include "../producttest.h"
 
 /* ---- sparse products ---- */
-
-typedef enum { AB, ATB, ABT, PTAP, RART, ABC } Op;
-
-static const char *const opnames[] = {"A B", "A^T B", "A B^T", "P^T A P", "R A R^T", "A B C"};
-
-static PetscErrorCode Product(Op op, Mat A, Mat B, Mat C, MatReuse reuse, Mat *D)
-{
-  PetscFunctionBegin;
-  switch (op) {
-  case AB:
-    PetscCall(MatMatMult(A, B, reuse, PETSC_DETERMINE, D));
-    break;
-  case ATB:
-    PetscCall(MatTransposeMatMult(A, B, reuse, PETSC_DETERMINE, D));
-    break;
-  case ABT:
-    PetscCall(MatMatTransposeMult(A, B, reuse, PETSC_DETERMINE, D));
-    break;
-  case PTAP:
-    PetscCall(MatPtAP(A, B, reuse, PETSC_DETERMINE, D));
-    break;
-  case RART:
-    PetscCall(MatRARt(A, B, reuse, PETSC_DETERMINE, D));
-    break;
-  case ABC:
-    PetscCall(MatMatMatMult(A, B, C, reuse, PETSC_DETERMINE, D));
-    break;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 static PetscErrorCode ResultProducts(Mat D, TestExpect expect, MatGallopStatistics *last, const char what[])
 {
@@ -47,48 +18,48 @@ static PetscErrorCode ResultProducts(Mat D, TestExpect expect, MatGallopStatisti
 }
 
 /* ours tells, bit by bit, which of the factors are Gallop matrices */
-static PetscErrorCode Sparse(Op op, int ours)
+static PetscErrorCode Sparse(MatProductType op, int ours)
 {
   const TestShape     square = {60, 60, PETSC_TRUE}, tall = {60, 25, PETSC_TRUE}, wide = {25, 60, PETSC_TRUE};
-  const TestShape     shapes[] = {op == AB || op == ABC ? wide : square, op == PTAP || op == AB ? tall : (op == RART ? wide : square), tall};
+  const TestShape     shapes[] = {op == MATPRODUCT_AB || op == MATPRODUCT_ABC ? wide : square, op == MATPRODUCT_PtAP || op == MATPRODUCT_AB ? tall : (op == MATPRODUCT_RARt ? wide : square), tall};
   Mat                 M[3], R[3], D = NULL, E = NULL;
   PetscErrorCode      ierr[2];
   MatGallopStatistics last = {0};
   PetscBool           isours;
   PetscMPIInt         size;
-  const int           n = op == ABC ? 3 : 2;
+  const int           n = op == MATPRODUCT_ABC ? 3 : 2;
 
   PetscFunctionBegin;
   for (PetscInt k = 0; k < 3; k++) PetscCall(TestCreate(PETSC_COMM_WORLD, ours >> k & 1 ? TestFormat("") : MATAIJ, shapes[k], 200 + 10 * k, &M[k], &R[k]));
   PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
-  ierr[1] = Product(op, R[0], R[1], R[2], MAT_INITIAL_MATRIX, &E);
+  ierr[1] = TestMatProduct(op, R, MAT_INITIAL_MATRIX, &E);
   PetscCall(PetscPopErrorHandler());
   if (ierr[1]) { /* what PETSc does not do for plain matrices, it does not do for ours, and says so likewise */
     PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
-    ierr[0] = Product(op, M[0], M[1], M[2], MAT_INITIAL_MATRIX, &D);
+    ierr[0] = TestMatProduct(op, M, MAT_INITIAL_MATRIX, &D);
     PetscCall(PetscPopErrorHandler());
-    PetscCheck(ierr[0] == ierr[1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: error %d, with plain matrices error %d", opnames[op], (int)ierr[0], (int)ierr[1]);
+    PetscCheck(ierr[0] == ierr[1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: error %d, with plain matrices error %d", MatProductTypes[op], (int)ierr[0], (int)ierr[1]);
     PetscFunctionReturn(PETSC_SUCCESS); /* what a failed product leaves behind cannot be freed */
   }
-  PetscCall(Product(op, M[0], M[1], M[2], MAT_INITIAL_MATRIX, &D));
-  PetscCall(TestCompareEntries(D, E, opnames[op]));
+  PetscCall(TestMatProduct(op, M, MAT_INITIAL_MATRIX, &D));
+  PetscCall(TestCompareEntries(D, E, MatProductTypes[op]));
   PetscCall(MatGallopIsFormat(D, &isours));
-  PetscCheck(isours || !ours, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: the result is not ours", opnames[op]);
-  if (isours) PetscCall(ResultProducts(D, TEST_BUILD, &last, opnames[op]));
+  PetscCheck(isours || !ours, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: the result is not ours", MatProductTypes[op]);
+  if (isours) PetscCall(ResultProducts(D, TEST_BUILD, &last, MatProductTypes[op]));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  for (PetscInt round = 0; round < (op == ABT && size > 1 ? 0 : 2); round++) { /* PETSc's A B^T of MPI matrices, reused, takes B for its transpose */
+  for (PetscInt round = 0; round < (op == MATPRODUCT_ABt && size > 1 ? 0 : 2); round++) { /* PETSc's A B^T of MPI matrices, reused, takes B for its transpose */
     for (PetscInt k = 0; k < n; k++) {
       PetscCall(TestFill(M[k], 200 + 10 * k, 300 + round + 10 * k));
       PetscCall(TestFill(R[k], 200 + 10 * k, 300 + round + 10 * k));
       if (!round) continue; /* on the GPU, if there is one, and that of the result too */
       PetscCall(MatScale(M[k], 2.0));
       PetscCall(MatScale(R[k], 2.0));
-      PetscCall(MatScale(D, 3.0));
     }
-    PetscCall(Product(op, M[0], M[1], M[2], MAT_REUSE_MATRIX, &D));
-    PetscCall(Product(op, R[0], R[1], R[2], MAT_REUSE_MATRIX, &E));
-    PetscCall(TestCompareEntries(D, E, opnames[op]));
-    if (isours) PetscCall(ResultProducts(D, TEST_RENEWED, &last, opnames[op]));
+    if (round) PetscCall(MatScale(D, 3.0));
+    PetscCall(TestMatProduct(op, M, MAT_REUSE_MATRIX, &D));
+    PetscCall(TestMatProduct(op, R, MAT_REUSE_MATRIX, &E));
+    PetscCall(TestCompareEntries(D, E, MatProductTypes[op]));
+    if (isours) PetscCall(ResultProducts(D, TEST_RENEWED, &last, MatProductTypes[op]));
   }
   /* the factors still are what they were */
   for (PetscInt k = 0; k < n; k++) {
@@ -294,8 +265,8 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
-  for (int op = AB; op <= ABC; op++) {
-    for (int ours = 1; ours < (op == ABC ? 8 : 4); ours++) PetscCall(Sparse((Op)op, ours));
+  for (int op = MATPRODUCT_AB; op <= MATPRODUCT_ABC; op++) {
+    for (int ours = 1; ours < (op == MATPRODUCT_ABC ? 8 : 4); ours++) PetscCall(Sparse((MatProductType)op, ours));
   }
   PetscCall(ResultAlone());
   PetscCall(Steps());

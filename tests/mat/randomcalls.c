@@ -716,7 +716,7 @@ static PetscErrorCode Sequence(PetscInt seed, const TestSequences *s, PetscBool 
     PetscCall(MatGetSize(r.R, &m, &n));
     if (call->square && m != n) continue;
     PetscCall(TestNote(&r.d, call->name));
-    if (s->show) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s\n", r.d.history));
+    PetscCall(TestShow(&r.d, s));
     if (!call->ours) {
       Mat R = r.R; /* what is drawn of it is drawn before it changes */
 

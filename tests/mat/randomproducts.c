@@ -6,6 +6,7 @@ static char help[] = "Products of sparse matrices, computed again between calls 
   -list <name,...>: these calls, instead of drawn ones\n\
   -show: what is called, before it is\n\n";
 
+#include "../producttest.h"
 #include "../randomtest.h"
 
 typedef enum { A, P, R, FACTORS } Factor; /* a square matrix, a tall one and a wide one */
@@ -85,31 +86,6 @@ static Result *DrawResult(Run *r)
 
 /* ---- products ---- */
 
-static PetscErrorCode ByFunction(const Kind *kind, Mat M[3], MatReuse reuse, Mat *D)
-{
-  PetscFunctionBegin;
-  switch (kind->type) {
-  case MATPRODUCT_AB:
-    PetscCall(MatMatMult(M[0], M[1], reuse, PETSC_DETERMINE, D));
-    break;
-  case MATPRODUCT_AtB:
-    PetscCall(MatTransposeMatMult(M[0], M[1], reuse, PETSC_DETERMINE, D));
-    break;
-  case MATPRODUCT_ABt:
-    PetscCall(MatMatTransposeMult(M[0], M[1], reuse, PETSC_DETERMINE, D));
-    break;
-  case MATPRODUCT_PtAP:
-    PetscCall(MatPtAP(M[0], M[1], reuse, PETSC_DETERMINE, D));
-    break;
-  case MATPRODUCT_RARt:
-    PetscCall(MatRARt(M[0], M[1], reuse, PETSC_DETERMINE, D));
-    break;
-  default:
-    PetscCall(MatMatMatMult(M[0], M[1], M[2], reuse, PETSC_DETERMINE, D));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode ByPhases(const Kind *kind, Mat M[3], MatReuse reuse, Mat *D)
 {
   PetscFunctionBegin;
@@ -130,7 +106,7 @@ static PetscErrorCode Compute(Run *r, Result *result, MatReuse reuse)
     Mat M[3] = {NULL, NULL, NULL};
 
     for (int l = 0; l < result->kind->n; l++) M[l] = r->M[result->kind->factors[l]][k];
-    if (result->api) PetscCall(ByFunction(result->kind, M, reuse, &result->D[k]));
+    if (result->api) PetscCall(TestMatProduct(result->kind->type, M, reuse, &result->D[k]));
     else PetscCall(ByPhases(result->kind, M, reuse, &result->D[k]));
   }
   r->computed++;
@@ -140,8 +116,8 @@ static PetscErrorCode Compute(Run *r, Result *result, MatReuse reuse)
 /* Its entries, and a product with it */
 static PetscErrorCode Check(Run *r, Mat D[2])
 {
-  Vec       x[2], z[2], difference;
-  PetscReal norm, size, error;
+  Vec       x[2], z[2];
+  PetscReal norm, size, error, unused;
 
   PetscFunctionBegin;
   PetscCall(TestCompareEntries(D[0], D[1], r->d.history));
@@ -152,12 +128,8 @@ static PetscErrorCode Check(Run *r, Mat D[2])
   }
   PetscCall(MatNorm(D[1], NORM_FROBENIUS, &norm));
   PetscCall(VecNorm(x[1], NORM_2, &size));
-  PetscCall(VecDuplicate(z[1], &difference));
-  PetscCall(VecCopy(z[0], difference)); /* which may be on the GPU */
-  PetscCall(VecAXPY(difference, -1.0, z[1]));
-  PetscCall(VecNorm(difference, NORM_2, &error));
+  PetscCall(TestVecError(z[0], z[1], &error, &unused));
   TestCheck(error <= 200 * PETSC_MACHINE_EPSILON * norm * size, "a product with the result differs by %g", r->d.history, (double)error);
-  PetscCall(VecDestroy(&difference));
   for (int k = 0; k < 2; k++) {
     PetscCall(VecDestroy(&x[k]));
     PetscCall(VecDestroy(&z[k]));
@@ -383,11 +355,11 @@ static PetscErrorCode Sequence(PetscInt seed, const TestSequences *s, PetscInt *
     PetscCall(TestChooseCall(&r.d, s, k, Calls, sizeof(*Calls), PETSC_STATIC_ARRAY_LENGTH(Calls), &call));
     more = s->listed ? 1 : TestDrawInt(&r.d, 3);
     PetscCall(TestNote(&r.d, call->name));
-    if (s->show) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s\n", r.d.history));
+    PetscCall(TestShow(&r.d, s));
     TestDo(&r.d, (*call->call)(&r));
     for (PetscInt l = 0; l < more; l++) TestDo(&r.d, Again(&r));
   }
-  if (s->show) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s\n", r.d.history));
+  PetscCall(TestShow(&r.d, s));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(r.results); k++) PetscCall(DestroyResult(&r.results[k]));
   for (int f = 0; f < FACTORS; f++) PetscCall(TestDestroy(&r.M[f][0], &r.M[f][1]));
   PetscCall(TestClearOptions(HostOptions));

@@ -373,17 +373,16 @@ static PetscErrorCode Reductions(void)
 /* Not any more, when rows have been scaled alone */
 static PetscErrorCode Hermitian(void)
 {
-  Mat       A;
-  Vec       left;
-  PetscBool is;
+  Mat         A;
+  Vec         left;
+  PetscBool   is;
+  PetscMPIInt size;
 
   PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  if (size > 1) PetscFunctionReturn(PETSC_SUCCESS); /* PETSc has it of one process only */
   PetscCall(TestCreateLaplace(TestFormat(""), 9, 0, 0, 0, &A));
   for (int k = 0; k < 3; k++) {
-    PetscMPIInt size;
-
-    PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
-    if (size > 1) break; /* PETSc has it of one process only */
     PetscCall(MatIsHermitian(A, PETSC_SMALL, &is));
     TestCheck(is == (k == 0), "%d after %d times MatDiagonalScale()", "MatIsHermitian()", (int)is, k);
     PetscCall(MatCreateVecs(A, NULL, &left));
