@@ -132,126 +132,6 @@ static PetscErrorCode Steps(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of two: what is computed of ours, and of plain matrices */
-static PetscErrorCode Both(MatProductType op, Mat first[2], Mat second[2], MatReuse reuse, Mat D[2], const char what[])
-{
-  PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) {
-    const Mat M[] = {first[k], second[k], NULL};
-
-    PetscCall(TestMatProduct(op, M, reuse, &D[k]));
-  }
-  PetscCall(TestCompareEntries(D[0], D[1], what));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode FillSymmetric(Mat A, PetscInt every)
-{
-  PetscInt n, rstart, rend;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetSize(A, &n, NULL));
-  PetscCall(MatGetOwnershipRange(A, &rstart, &rend));
-  for (PetscInt i = rstart; i < rend; i++)
-    for (PetscInt j = 0; j < n; j++) {
-      const PetscInt r = PetscMin(i, j), c = PetscMax(i, j);
-
-      if (i % every == 0 && j % every == 0 && (i == j || TestHasEntry(23, n, n, r, c))) PetscCall(MatSetValue(A, i, j, TestValue(23, r, c), INSERT_VALUES));
-    }
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A factor is said to be symmetric after the product has been set up, and then is no more: AIJCUSPARSE leaves out its transpose while it is */
-static PetscErrorCode Symmetric(MatProductType op, PetscInt every)
-{
-  const TestShape square = {81, 81, PETSC_TRUE};
-  Mat             S[2], B[2], D[2] = {NULL, NULL}, E[2] = {NULL, NULL}, *first = op == MATPRODUCT_ABt ? B : S, *second = op == MATPRODUCT_ABt ? S : B;
-  Vec             l;
-
-  PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) {
-    PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, k ? MATAIJ : TestFormat(""), square, &S[k]));
-    PetscCall(FillSymmetric(S[k], every));
-  }
-  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), square, 24, &B[0], &B[1]));
-  PetscCall(Both(op, first, second, MAT_INITIAL_MATRIX, D, "before a factor is symmetric"));
-  for (int k = 0; k < 2; k++) PetscCall(MatSetOption(S[k], MAT_SYMMETRIC, PETSC_TRUE));
-  PetscCall(Both(op, first, second, MAT_REUSE_MATRIX, D, "a symmetric factor"));
-  PetscCall(Both(op, first, second, MAT_INITIAL_MATRIX, E, "set up with a symmetric factor"));
-  for (int k = 0; k < 2; k++) {
-    PetscCall(MatCreateVecs(S[k], NULL, &l));
-    PetscCall(TestSetVec(l, 25));
-    PetscCall(MatDiagonalScale(S[k], l, NULL));
-    PetscCall(VecDestroy(&l));
-  }
-  PetscCall(Both(op, first, second, MAT_REUSE_MATRIX, D, "a factor that is symmetric no more"));
-  for (int k = 0; k < 2; k++) PetscCall(MatProductNumeric(E[k])); /* MatProductReplaceMats(), by which a reused product goes, would set it up again */
-  PetscCall(TestCompareEntries(E[0], E[1], "set up with a factor that was symmetric"));
-  PetscCall(TestDestroy(&E[0], &E[1]));
-  PetscCall(TestDestroy(&D[0], &D[1]));
-  PetscCall(Both(op, first, second, MAT_INITIAL_MATRIX, D, "a factor that was symmetric"));
-  PetscCall(TestDestroy(&D[0], &D[1]));
-  PetscCall(TestDestroy(&S[0], &S[1]));
-  PetscCall(TestDestroy(&B[0], &B[1]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Entries in a quarter of the rows, of which AIJCUSPARSE stores no others */
-static PetscErrorCode FillFewRows(Mat A, PetscInt valueseed)
-{
-  PetscInt m, n, rstart, rend;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetSize(A, &m, &n));
-  PetscCall(MatGetOwnershipRange(A, &rstart, &rend));
-  for (PetscInt i = rstart; i < rend; i++)
-    for (PetscInt j = 0; j < n; j++)
-      if (i % 4 == 0 && TestHasEntry(26, m, n, i, j)) PetscCall(MatSetValue(A, i, j, TestValue(valueseed, i, j), INSERT_VALUES));
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The last factor, of which few rows have entries, gives way to another one and is gone */
-static PetscErrorCode FewRows(MatProductType op)
-{
-  const PetscBool three = (PetscBool)(op == MATPRODUCT_ABC);
-  const TestShape square = {60, 60, PETSC_TRUE}, tall = {60, 25, PETSC_TRUE};
-  Mat             A[2], B[2], C[2], D[2];
-
-  PetscFunctionBegin;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), square, 27, &A[0], &A[1]));
-  for (int k = 0; k < 2; k++) {
-    PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, k ? MATAIJ : TestFormat(""), tall, &B[k]));
-    PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, k ? MATAIJ : TestFormat(""), tall, &C[k]));
-    PetscCall(FillFewRows(B[k], 28));
-    PetscCall(FillFewRows(C[k], 29));
-    PetscCall(MatProductCreate(A[k], three ? A[k] : B[k], three ? B[k] : NULL, &D[k]));
-    PetscCall(MatProductSetType(D[k], op));
-    PetscCall(MatProductSetFromOptions(D[k]));
-    PetscCall(MatProductSymbolic(D[k]));
-    PetscCall(MatProductNumeric(D[k]));
-  }
-  PetscCall(TestCompareEntries(D[0], D[1], "few rows"));
-  for (int k = 0; k < 2; k++) {
-    PetscCall(MatProductReplaceMats(NULL, three ? NULL : C[k], three ? C[k] : NULL, D[k]));
-    PetscCall(MatDestroy(&B[k]));
-    PetscCall(MatProductNumeric(D[k]));
-  }
-  PetscCall(TestCompareEntries(D[0], D[1], "few rows, others"));
-  for (int k = 0; k < 2; k++) {
-    PetscCall(MatScale(C[k], 2.0));
-    PetscCall(MatProductNumeric(D[k]));
-  }
-  PetscCall(TestCompareEntries(D[0], D[1], "few rows, scaled"));
-  PetscCall(TestDestroy(&A[0], &A[1]));
-  PetscCall(TestDestroy(&C[0], &C[1]));
-  PetscCall(TestDestroy(&D[0], &D[1]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* ---- dense ---- */
 
 static PetscErrorCode Dense(TestShape shape, MatType type, PetscInt n, PetscBool lda)
@@ -380,8 +260,7 @@ static PetscErrorCode BlockedInterpolation(PetscBool ours)
 
 int main(int argc, char **argv)
 {
-  PetscBool   gpu = PETSC_FALSE;
-  PetscMPIInt size;
+  PetscBool gpu = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -391,16 +270,6 @@ int main(int argc, char **argv)
   }
   PetscCall(ResultAlone());
   PetscCall(Steps());
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(Symmetric(MATPRODUCT_AtB, 1));
-  if (size == 1) { /* PETSc has no A B^T of MPI matrices, nor products of three, and AIJCUSPARSE leaves out rows without entries on one process */
-    PetscCall(Symmetric(MATPRODUCT_ABt, 1));
-    PetscCall(Symmetric(MATPRODUCT_AtB, 4));
-    PetscCall(Symmetric(MATPRODUCT_ABt, 4));
-    PetscCall(FewRows(MATPRODUCT_AB));
-    PetscCall(FewRows(MATPRODUCT_AtB));
-    PetscCall(FewRows(MATPRODUCT_ABC));
-  }
   PetscCall(TestHasDevice(&gpu));
   for (int k = 0; k <= (int)gpu; k++) {
     MatType type = k ? MATDENSECUDA : MATDENSE;

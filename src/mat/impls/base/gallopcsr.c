@@ -101,18 +101,14 @@ PetscErrorCode MatGallopParentCompresses(Mat A, PetscBool *compresses)
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  if (g && g->compressesof && g->compressesof == A->spptr && g->compressesnonzerostate == A->nonzerostate) {
-    *compresses = g->compresses;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(MatGallopGetHostPattern(A, &i, &j));
-  for (PetscInt r = 0; r < m; r++) empty += i[r + 1] == i[r];
-  *compresses = (PetscBool)(m && empty >= m / 2);
-  if (g) {
-    g->compresses             = *compresses;
+  if (!g->compressesof || g->compressesof != A->spptr || g->compressesnonzerostate != A->nonzerostate) {
+    PetscCall(MatGallopGetHostPattern(A, &i, &j));
+    for (PetscInt r = 0; r < m; r++) empty += i[r + 1] == i[r];
+    g->compresses             = (PetscBool)(m && empty >= m / 2);
     g->compressesof           = A->spptr;
     g->compressesnonzerostate = A->nonzerostate;
   }
+  *compresses = g->compresses;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -36,48 +36,6 @@ static PetscErrorCode KeepCopies(Mat C, PetscBool host)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  AIJCUSPARSE takes A^T B for A B where A is known to be symmetric, and A B^T likewise. It is an error if A is known to be since the product was set up; and the diagonal block of an MPI matrix, which
-  MatSetOption() tells that too, is not told by MatDiagonalScale() that it is no more. So that is hidden while a phase runs.
-*/
-static PetscErrorCode HideSymmetry(Mat C, PetscBool host, PetscBool numeric, Mat hidden[3])
-{
-  const Mat_Product *product    = C->product;
-  const Mat          factors[3] = {product->A, product->B, product->C};
-  PetscBool          hide[3]    = {PETSC_FALSE, PETSC_FALSE, PETSC_FALSE};
-
-  PetscFunctionBegin;
-  if (product->type == MATPRODUCT_AtB) hide[0] = (PetscBool)(numeric && !product->symbolic_used_the_fact_A_is_symmetric);
-  if (product->type == MATPRODUCT_ABt) hide[1] = (PetscBool)(numeric && !product->symbolic_used_the_fact_B_is_symmetric);
-  if (product->type == MATPRODUCT_PtAP || product->type == MATPRODUCT_RARt) hide[1] = PETSC_TRUE; /* the products of two do not tell */
-  for (int k = 0; k < 3; k++) {
-    Mat         A = factors[k];
-    Mat_Gallop *g = NULL;
-
-    hidden[k] = NULL;
-    if (A && !host) PetscCall(MatGallopGetContext(A, &g));
-    if (!g || (!g->mpi && !hide[k])) continue;
-    if (g->mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &A, NULL, NULL));
-    if (!A || A->symmetric != PETSC_BOOL3_TRUE) continue;
-    hidden[k]    = A;
-    A->symmetric = PETSC_BOOL3_UNKNOWN;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode RunPhase(PetscErrorCode (*phase)(Mat), Mat C, PetscBool twice, const Mat hidden[3])
-{
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  ierr = (*phase)(C);
-  if (twice && ierr == PETSC_SUCCESS) ierr = (*phase)(C);
-  for (int k = 0; k < 3; k++)
-    if (hidden[k]) hidden[k]->symmetric = PETSC_BOOL3_TRUE;
-  PetscCall(ierr);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Phases of the host's parents read the host's values as they are, however old, and write those of C without a word: that of a dense matrix and a sparse one, that with a blocked interpolation */
 static PetscErrorCode BringFactorsToHost(Mat C, PetscBool host)
 {
@@ -199,8 +157,6 @@ typedef struct {
   PetscBool     host;             /* found under the names of the host's parents */
   PetscBool     densehost;        /* the result has to be of type MATSEQDENSE, which the GPU's symbolic phase has changed */
   PetscObjectId factors[3];       /* those of the symbolic phase, sparse ones where it keeps no others */
-  PetscObjectState patterns[3];   /* likewise, on one process: their nonzero states */
-  PetscBool        symmetric[2];  /* A, or B, was known to be, and its transpose is left out */
   PetscBool     first;            /* no numeric phase has run since */
   PetscBool     unset;            /* then: the values that the first one would take were computed of unset ones */
   PetscBool     stale;            /* set up for other data than the product has now */
@@ -215,21 +171,17 @@ static PetscErrorCode ProductPhasesDestroy(PetscCtxRt ctx)
   return PetscFree(*(ProductPhases **)ctx);
 }
 
-static PetscErrorCode GetFactors(const Mat_Product *product, PetscObjectId ids[3], PetscObjectState patterns[3])
+static PetscErrorCode GetFactorIds(const Mat_Product *product, PetscObjectId ids[3])
 {
   const Mat factors[3] = {product->A, product->B, product->C};
 
   PetscFunctionBegin;
   for (int k = 0; k < 3; k++) {
-    PetscBool dense = PETSC_FALSE, seq = PETSC_FALSE; /* of dense ones products of two factors keep nothing */
+    PetscBool dense = PETSC_FALSE; /* products of two factors keep nothing of it */
 
-    ids[k]      = 0;
-    patterns[k] = 0;
+    ids[k] = 0;
     if (factors[k] && (product->type == MATPRODUCT_AB || product->type == MATPRODUCT_AtB)) PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)factors[k], &dense, MATSEQDENSE, MATMPIDENSE, ""));
-    if (!factors[k] || dense) continue;
-    PetscCall(PetscObjectGetId((PetscObject)factors[k], &ids[k]));
-    PetscCall(PetscObjectBaseTypeCompare((PetscObject)factors[k], MATSEQAIJ, &seq));
-    if (seq) PetscCall(MatGetNonzeroState(factors[k], &patterns[k]));
+    if (factors[k] && !dense) PetscCall(PetscObjectGetId((PetscObject)factors[k], &ids[k]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -243,9 +195,7 @@ static PetscErrorCode ProductPhasesKeep(Mat C, const ProductPhases *keep)
   *phases       = *keep;
   phases->stale = PETSC_FALSE;
   phases->first = PETSC_TRUE;
-  PetscCall(GetFactors(C->product, phases->factors, phases->patterns));
-  phases->symmetric[0] = C->product->symbolic_used_the_fact_A_is_symmetric;
-  phases->symmetric[1] = C->product->symbolic_used_the_fact_B_is_symmetric;
+  PetscCall(GetFactorIds(C->product, phases->factors));
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSECUDA, &phases->ondevice));
   phases->AB  = C->ops->matmultnumeric;
   phases->AtB = C->ops->transposematmultnumeric;
@@ -264,7 +214,6 @@ typedef struct {
 static PetscErrorCode SetUpAgain(Mat C, PutBy *theirs)
 {
   Mat_Product *product = C->product;
-  PetscBool    seq;
 
   PetscFunctionBegin;
   theirs->shell = PetscNot(product->setfromoptionscalled); /* it is made for one numeric phase */
@@ -278,16 +227,6 @@ static PetscErrorCode SetUpAgain(Mat C, PutBy *theirs)
   }
   product->data    = NULL;
   product->destroy = NULL;
-  product->symbolic_used_the_fact_A_is_symmetric = product->symbolic_used_the_fact_B_is_symmetric = PETSC_FALSE; /* which no symbolic phase takes back */
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)C, MATSEQAIJ, &seq));
-  if (seq) { /* AIJCUSPARSE's symbolic phase makes a matrix of one that has no arrays */
-    MatNullSpace nullspace = C->nullsp, near = C->nearnullsp;
-
-    C->nullsp = C->nearnullsp = NULL;
-    PetscCall(MatSetType(C, MATSEQAIJ));
-    C->nullsp     = nullspace;
-    C->nearnullsp = near;
-  }
   PetscCall(MatProductSetFromOptions(C));
   PetscCall(MatProductSymbolic(C));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -364,63 +303,38 @@ static PetscErrorCode ReplaceNested(const Mat_Product *product)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* AIJCUSPARSE keeps the arrays of B, or of Z in X (Y Z), where few rows of it have entries: with another matrix it goes on with them */
-static PetscErrorCode KeepsArrays(const Mat_Product *product, PetscBool *keeps)
-{
-  Mat       f[3], last;
-  PetscBool nested;
-
-  PetscFunctionBegin;
-  *keeps = PETSC_FALSE;
-  if (product->type == MATPRODUCT_RARt || (product->type == MATPRODUCT_ABt && !product->symbolic_used_the_fact_B_is_symmetric)) PetscFunctionReturn(PETSC_SUCCESS); /* of a transpose it has all rows */
-  PetscCall(GetNested(product, f, &nested));
-  last = nested ? f[2] : product->B;
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)last, MATSEQAIJ, keeps));
-  if (*keeps) PetscCall(MatGallopParentCompresses(last, keeps));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
-  With other factors than it was set up for, from MatProductReplaceMats() or MATSHELL, a product on the GPU is wrong in four ways. MATMPIAIJCUSPARSE keeps the blocks of the factors, and
-  MATSEQAIJCUSPARSE may keep arrays of one: it is set up again. MATSEQAIJCUSPARSE keeps the factors of a product of three, where they are replaced; and it computes values in the symbolic phase already,
-  and the first numeric one takes them: that one runs twice. One that was set up for a symmetric factor, whose transpose is left out, is set up again when the factor is symmetric no more.
+  With other factors than it was set up for, from MatProductReplaceMats() or MATSHELL, a product on the GPU is wrong in three ways. MATMPIAIJCUSPARSE keeps the blocks of the factors: it is set up
+  again. MATSEQAIJCUSPARSE keeps those of a product of three, where they are replaced; and it computes values in the symbolic phase already, and the first numeric one takes them: that one runs twice.
 */
 static PetscErrorCode SetUpForOtherFactors(Mat C, const ProductPhases *phases, PutBy *theirs, PetscBool *again, PetscBool *twice)
 {
-  Mat_Product     *product = C->product;
-  const Mat        factors[3] = {product->A, product->B, product->C};
-  Mat_Gallop      *g          = NULL;
-  PetscObjectId    ids[3];
-  PetscObjectState patterns[3];
-  PetscBool        others, transpose;
+  Mat_Product  *product = C->product;
+  Mat_Gallop   *g       = NULL;
+  PetscObjectId ids[3];
+  PetscBool     others;
 
   PetscFunctionBegin;
   *again = *twice = PETSC_FALSE;
-  for (int k = 0; k < 3 && !g; k++)
-    if (factors[k]) PetscCall(MatGallopGetContext(factors[k], &g));
+  PetscCall(MatGallopGetContext(product->A, &g));
   if (!g || !g->deviceparent) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GetFactors(product, ids, patterns));
-  others = PETSC_FALSE;
-  for (int k = 0; k < 3; k++) others = (PetscBool)(others || ids[k] != phases->factors[k] || patterns[k] != phases->patterns[k]);
-  /* MATSHELL's product is new in each numeric phase */
-  product->symbolic_used_the_fact_A_is_symmetric = phases->symmetric[0];
-  product->symbolic_used_the_fact_B_is_symmetric = phases->symmetric[1];
-  transpose = (PetscBool)((phases->symmetric[0] && product->A->symmetric != PETSC_BOOL3_TRUE) || (phases->symmetric[1] && product->B->symmetric != PETSC_BOOL3_TRUE));
-  *again    = (PetscBool)(transpose || (others && g->mpi));
-  if (!*again && others && !phases->host) PetscCall(KeepsArrays(product, again));
-  *twice = (PetscBool)(others && !*again && !phases->host && phases->first);
+  PetscCall(GetFactorIds(product, ids));
+  others = (PetscBool)(ids[0] != phases->factors[0] || ids[1] != phases->factors[1] || ids[2] != phases->factors[2]);
+  *again = (PetscBool)(others && g->mpi);
+  *twice = (PetscBool)(others && !g->mpi && !phases->host && phases->first);
   if (*again) PetscCall(SetUpAgain(C, theirs));
   else if (others && !phases->host) PetscCall(ReplaceNested(product));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode RunNumeric(Mat C, const ProductPhases *phases, PetscBool twice, const Mat hidden[3])
+static PetscErrorCode RunNumeric(Mat C, const ProductPhases *phases, PetscBool twice)
 {
   PetscFunctionBegin;
   C->ops->matmultnumeric          = phases->AB;
   C->ops->transposematmultnumeric = phases->AtB;
   C->ops->mattransposemultnumeric = phases->ABt;
-  PetscCall(RunPhase(phases->numeric, C, twice, hidden));
+  if (twice) PetscCall((*phases->numeric)(C));
+  PetscCall((*phases->numeric)(C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -448,7 +362,6 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
 {
   ProductPhases *kept, phases; /* a copy: what is composed with C may go */
   GallopLoan     loan;
-  Mat            hidden[3];
   PutBy          theirs = {PETSC_FALSE, NULL, NULL};
   PetscBool      again = PETSC_FALSE, twice = PETSC_FALSE, dense, mpidense, done = PETSC_FALSE, isdense, isdevice, densehost;
 
@@ -475,10 +388,9 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
   }
   if (!done) {
     PetscCall(KeepCopies(C, phases.host));
-    PetscCall(HideSymmetry(C, phases.host, PETSC_TRUE, hidden));
     PetscCall(BringFactorsToHost(C, phases.host));
     PetscCall(LoanToProduct(&loan, C, phases.host));
-    GallopLoanCall(&loan, RunNumeric(C, &phases, (PetscBool)(twice || (phases.first && phases.unset)), hidden));
+    GallopLoanCall(&loan, RunNumeric(C, &phases, (PetscBool)(twice || (phases.first && phases.unset))));
     C->transupdated = PETSC_FALSE; /* which AIJCUSPARSE leaves */
     PetscCall(MatGallopForgetAssembly(C));
     if (C->ops->productnumeric && C->ops->productnumeric != MatProductNumeric_Gallop) { /* that of a product of three sets itself again */
@@ -523,7 +435,6 @@ static PetscErrorCode MatProductSymbolic_Gallop(Mat C)
 {
   ProductPhases *kept, phases;
   GallopLoan     loan;
-  Mat            hidden[3];
   PetscBool      isdevice, dense, mpidense;
 
   PetscFunctionBegin;
@@ -542,10 +453,9 @@ static PetscErrorCode MatProductSymbolic_Gallop(Mat C)
   C->ops->productsymbolic = phases.symbolic;
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSE, &phases.densehost));
   if (!dense) PetscCall(KeepCopies(C, phases.host)); /* that of a product with a dense matrix looks at sizes only */
-  PetscCall(HideSymmetry(C, phases.host, PETSC_FALSE, hidden));
   PetscCall(LoanToProduct(&loan, C, phases.host));
   PetscCall(IsOfUnset(C->product, phases.host, &phases.unset));
-  GallopLoanCall(&loan, RunPhase(phases.symbolic, C, PETSC_FALSE, hidden));
+  GallopLoanCall(&loan, (*phases.symbolic)(C));
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSECUDA, &isdevice));
   if (!isdevice) phases.densehost = PETSC_FALSE;
   /* kept anew: a symbolic phase may replace C by another matrix, which loses what is composed */
