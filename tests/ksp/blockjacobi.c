@@ -57,9 +57,7 @@ static PetscErrorCode Compare(PC pc, PC plain, PetscBool transpose, Vec x, Vec y
   else PetscCall(PCApply(pc, x, y));
   if (transpose) PetscCall(PCApplyTranspose(plain, xplain, yplain));
   else PetscCall(PCApply(plain, xplain, yplain));
-  PetscCall(VecNorm(yplain, NORM_2, &norm));
-  PetscCall(VecAXPY(yplain, -1.0, y));
-  PetscCall(VecNorm(yplain, NORM_2, &error));
+  PetscCall(TestVecError(y, yplain, &error, &norm));
   PetscCheck(error <= 100 * PETSC_MACHINE_EPSILON * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: differs by %g from the plain matrix's %g", what, (double)error, (double)norm);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

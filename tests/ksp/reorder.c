@@ -111,10 +111,7 @@ static PetscErrorCode CheckSolution(Mat R, KSPType type, PetscBool transpose, Ve
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCheck(reason > 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: the plain solve did not converge: %s", what, KSPConvergedReasons[reason]);
   if (its) PetscCall(KSPGetIterationNumber(ksp, its));
-  PetscCall(VecNorm(y, NORM_2, &norm));
-  PetscCall(VecCopy(x, c));
-  PetscCall(VecAXPY(y, -1.0, c));
-  PetscCall(VecNorm(y, NORM_2, &error));
+  PetscCall(TestVecError(x, y, &error, &norm));
   PetscCheck(norm > 0 && error <= Allowed * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: differs from the plain solve by %g of %g", what, (double)error, (double)norm);
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&y));

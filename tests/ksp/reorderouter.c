@@ -91,9 +91,7 @@ static PetscErrorCode Failures(Mat A, KSPType outer)
     PetscCall(CheckReason(ksp, (PetscBool)(!few || !preonly), k < 4 ? "KSPSolve()" : "KSPSolveTranspose()"));
     if (!preonly) continue;
     PetscCall(KSPSolve(plain, b, y)); /* its last iterate is there in any case */
-    PetscCall(VecNorm(y, NORM_2, &norm));
-    PetscCall(VecAXPY(y, -1.0, x));
-    PetscCall(VecNorm(y, NORM_2, &error));
+    PetscCall(TestVecError(x, y, &error, &norm));
     PetscCheck(error <= 10 * PETSC_SQRT_MACHINE_EPSILON * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "step %d: differs from the plain solve by %g of %g", k, (double)error, (double)norm);
   }
 
@@ -107,9 +105,7 @@ static PetscErrorCode Failures(Mat A, KSPType outer)
     PetscCall(CheckReason(ksp, (PetscBool)(k == 1), "divergence"));
     if (!preonly) continue;
     PetscCall(KSPSolve(plain, b, y));
-    PetscCall(VecNorm(y, NORM_2, &norm));
-    PetscCall(VecAXPY(y, -1.0, x));
-    PetscCall(VecNorm(y, NORM_2, &error));
+    PetscCall(TestVecError(x, y, &error, &norm));
     PetscCheck(norm > 0 && error <= 10 * PETSC_SQRT_MACHINE_EPSILON * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "divergence, %d: differs from the plain solve by %g of %g", k, (double)error, (double)norm);
   }
   PetscCall(KSPSetMinimumIterations(inner, 0));
@@ -261,9 +257,7 @@ static PetscErrorCode Guess(Mat A)
     if (k == 0) PetscCall(VecCopy(x, y));
   }
   PetscCheck(its[0] > 3 && its[1] <= 1 && its[2] == its[0], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " iterations from the solution, %" PetscInt_FMT " and %" PetscInt_FMT " from 0", its[1], its[0], its[2]);
-  PetscCall(VecNorm(y, NORM_2, &norm));
-  PetscCall(VecAXPY(y, -1.0, x));
-  PetscCall(VecNorm(y, NORM_2, &error));
+  PetscCall(TestVecError(x, y, &error, &norm));
   PetscCheck(error <= 1000 * PETSC_SQRT_MACHINE_EPSILON * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "the solution differs by %g of %g", (double)error, (double)norm);
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));

@@ -85,9 +85,7 @@ static PetscErrorCode Test(MatSolverType solver, MatFactorType ftype)
     for (int t = 0; t < (ftype == MAT_FACTOR_LU ? 2 : 1); t++) {
       PetscCall(Solve(A, F, (PetscBool)t, &x));
       PetscCall(Solve(Q, G, (PetscBool)t, &y));
-      PetscCall(VecNorm(y, NORM_2, &norm));
-      PetscCall(VecAXPY(y, -1.0, x));
-      PetscCall(VecNorm(y, NORM_2, &error));
+      PetscCall(TestVecError(x, y, &error, &norm));
       PetscCheck(error <= 1000 * PETSC_MACHINE_EPSILON * norm, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s %s: error %g of norm %g", solver, MatFactorTypes[ftype], (double)error, (double)norm);
       PetscCall(VecDestroy(&x));
       PetscCall(VecDestroy(&y));
@@ -127,9 +125,7 @@ static PetscErrorCode InPlace(void)
     PetscCall(ISDestroy(&row));
     PetscCall(ISDestroy(&col));
   }
-  PetscCall(VecNorm(y, NORM_2, &norm));
-  PetscCall(VecAXPY(y, -1.0, x));
-  PetscCall(VecNorm(y, NORM_2, &error));
+  PetscCall(TestVecError(x, y, &error, &norm));
   PetscCheck(error <= 1000 * PETSC_MACHINE_EPSILON * norm, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatILUFactor(): error %g of norm %g", (double)error, (double)norm);
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
@@ -185,9 +181,7 @@ static PetscErrorCode ChangedOnDevice(void)
           PetscCall(VecDestroy(&b));
         }
       }
-      PetscCall(VecNorm(x[1], NORM_2, &norm));
-      PetscCall(VecAXPY(x[1], -1.0, x[0]));
-      PetscCall(VecNorm(x[1], NORM_2, &error));
+      PetscCall(TestVecError(x[0], x[1], &error, &norm));
       PetscCheck(error <= 1000 * PETSC_MACHINE_EPSILON * norm, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s after %d times MatScale(): error %g of norm %g", ftypes[f] ? MatFactorTypes[ftypes[f]] : "MatSOR()", round, (double)error, (double)norm);
       for (int k = 0; k < 2; k++) {
         PetscCall(VecDestroy(&x[k]));

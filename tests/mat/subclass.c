@@ -109,9 +109,7 @@ static PetscErrorCode MAIJ(void)
   PetscCall(VecDuplicate(z[1], &z[0]));
   PetscCall(TestSetVec(x, 5));
   for (int k = 0; k < 2; k++) PetscCall(MatMult(M[k], x, z[k]));
-  PetscCall(VecNorm(z[1], NORM_2, &norm));
-  PetscCall(VecAXPY(z[0], -1.0, z[1]));
-  PetscCall(VecNorm(z[0], NORM_2, &error));
+  PetscCall(TestVecError(z[0], z[1], &error, &norm));
   PetscCheck(norm > 0 && error <= 100 * PETSC_MACHINE_EPSILON * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "MatCreateMAIJ(): error %g of %g", (double)error, (double)norm);
   for (int k = 0; k < 2; k++) {
     PetscCall(VecDestroy(&z[k]));
